@@ -1,0 +1,38 @@
+// Tokens as the model sees them: documents of any length back to back, no padding, attention never crosses a document.
+// Legend: N tokens of the batch, D documents.
+#pragma once
+
+#include <torch/all.h>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace headrace::config {
+struct ModelShape;
+}
+
+namespace headrace::model {
+
+inline constexpr int64_t kMasked = -100;  // a target that is not trained, as in Hugging Face labels
+
+struct Batch {
+  at::Tensor ids_N;        // int64
+  at::Tensor positions_N;  // int64, restart at 0 with each document
+  at::Tensor targets_N;    // int64: the token that row must predict (the *next* one: already shifted), or kMasked
+  std::vector<int64_t> document_starts;  // [D+1] 0, ..., N; strictly ascending
+
+  int64_t num_tokens() const { return document_starts.empty() ? 0 : document_starts.back(); }
+  int64_t num_documents() const { return static_cast<int64_t>(document_starts.size()) - 1; }
+  int64_t num_trained_tokens() const;  // targets that are not masked
+};
+
+// Packs documents. `labels` are Hugging Face labels (label[i] belongs to token i, kMasked where not trained); they are
+// shifted here: row i of a document gets label[i+1], its last row kMasked. Empty documents are dropped.
+// Throws InternalError when a document and its labels differ in length.
+Batch pack(std::span<const std::vector<int64_t>> documents, std::span<const std::vector<int64_t>> labels);
+
+// Throws DataError naming the first id, target, position or document start that does not fit the model's shape.
+void check(const Batch& batch, const config::ModelShape& shape);
+
+}  // namespace headrace::model
