@@ -1,0 +1,69 @@
+#include "headrace/config/train_config.h"
+
+#include <cmath>
+
+#include "headrace/base/errors.h"
+#include "headrace/base/units.h"
+
+namespace headrace::config {
+namespace {
+
+std::string shown(double value) { return Json(value).dump(); }
+
+void require(bool holds, std::string_view key, const std::string& value, std::string_view rule) {
+  if (holds) return;
+  throw ConfigError("config.validate", "'" + std::string(key) + "' is " + value + ", but " + std::string(rule) + ".");
+}
+
+void at_least(int64_t value, int64_t least, std::string_view key) {
+  require(value >= least, key, std::to_string(value), "it must be at least " + std::to_string(least));
+}
+
+void in_range(double value, double low, double high, bool high_allowed, std::string_view key) {
+  const bool holds = std::isfinite(value) && value >= low && (value < high || (high_allowed && value == high));
+  require(holds, key, shown(value), "it must lie in [" + shown(low) + ", " + shown(high) + (high_allowed ? "]" : ")"));
+}
+
+void validate_data(const TrainConfig& c) {
+  require(!c.model.empty(), "model", "empty", "a model folder is needed: --model DIR");
+  require(!c.data.empty(), "data", "empty", "at least one file is needed: --data FILE");
+  require(!c.out.empty(), "out", "empty", "a folder for the result is needed: --out DIR");
+  at_least(c.steps, 0, "steps");
+  at_least(c.batch, 1, "batch");
+  at_least(c.accumulate, 1, "accumulate");
+  at_least(c.global_batch, 0, "global_batch");
+  at_least(c.max_length, 2, "max_length");
+  require(c.steps > 0 || (std::isfinite(c.epochs) && c.epochs > 0), "epochs", shown(c.epochs),
+          "it must be above 0 when steps is 0");
+  in_range(c.held_out, 0, 1, false, "held_out");
+  require(c.held_out == 0 || c.eval_data.empty(), "held_out", shown(c.held_out),
+          "eval_data is given too: use one of them");
+}
+
+void validate_optimizer(const TrainConfig& c) {
+  require(std::isfinite(c.lr) && c.lr >= 0, "lr", shown(c.lr), "it must be a number of at least 0");
+  at_least(c.warmup, 0, "warmup");
+  at_least(c.decay_steps, 0, "decay_steps");
+  require(c.steps == 0 || c.warmup <= c.steps, "warmup", std::to_string(c.warmup),
+          "there are only " + std::to_string(c.steps) + " steps");
+  in_range(c.min_lr_ratio, 0, 1, true, "min_lr_ratio");
+  in_range(c.beta1, 0, 1, false, "beta1");
+  in_range(c.beta2, 0, 1, false, "beta2");
+  require(std::isfinite(c.epsilon) && c.epsilon > 0, "epsilon", shown(c.epsilon), "it must be above 0");
+  require(std::isfinite(c.clip) && c.clip >= 0, "clip", shown(c.clip), "it must be at least 0");
+  require(std::isfinite(c.weight_decay) && c.weight_decay >= 0 && c.weight_decay * c.lr < 1, "weight_decay",
+          shown(c.weight_decay), "it must be at least 0 and lr x weight_decay below 1");
+}
+
+}  // namespace
+
+void validate(const TrainConfig& config) {
+  validate_data(config);
+  validate_optimizer(config);
+  at_least(config.seed, 0, "seed");
+  at_least(config.eval_every, 0, "eval_every");
+  at_least(config.threads, 0, "threads");
+  if (!config.host_budget.empty()) parse_bytes(config.host_budget);
+}
+
+}  // namespace headrace::config

@@ -1,0 +1,134 @@
+// Everything a training run can be told: one field a setting, each a flag of `headrace train` and a key of its JSON
+// config. Plain data; the defaults are those of --help.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headrace/config/fields.h"
+
+namespace headrace::config {
+
+struct TrainConfig {
+  std::string model;
+  std::vector<std::string> data;
+  std::vector<std::string> eval_data;
+  std::string out;
+  std::string init = "pretrained";
+
+  int64_t steps = 0;
+  double epochs = 1;
+  int64_t batch = 8;
+  int64_t accumulate = 1;
+  int64_t global_batch = 0;
+  int64_t max_length = 1024;
+  std::string layout = "documents";
+  std::string data_format = "auto";
+  std::string chat_template = "auto";
+  std::string loss_on = "assistant";
+  std::string over_long = "truncate";
+  bool skip_bad_lines = false;
+  double held_out = 0;
+  std::string group_field;
+
+  double lr = 2e-5;
+  std::string schedule = "cosine";
+  int64_t warmup = 0;
+  int64_t decay_steps = 0;
+  double min_lr_ratio = 0;
+  double weight_decay = 0.01;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double clip = 1;
+
+  int64_t seed = 0;
+  int64_t eval_every = 0;
+  std::string device = "cpu";
+  std::string policy = "resident";
+  bool recompute = false;
+  int64_t threads = 0;
+  std::string host_budget;
+  std::string export_dtype = "auto";
+  bool tensorboard = true;
+
+  template <class Visitor>
+  void visit_fields(Visitor&& visit) {
+    visit_data(visit);
+    visit_optimizer(visit);
+    visit_run(visit);
+  }
+
+ private:
+  template <class Visitor>
+  void visit_data(Visitor& visit) {
+    visit(FieldInfo{"model", "Hugging Face model folder"}, model);
+    visit(FieldInfo{"data", "training files: .jsonl, .txt or .bin, the first two also .gz or .zst"}, data);
+    visit(FieldInfo{"eval_data", "held-out files, never trained on"}, eval_data);
+    visit(FieldInfo{"out", "run folder to make; the trained model goes to OUT/model"}, out);
+    visit(FieldInfo{"init",
+                    "weights to start from: the folder's, or random ones from its config alone",
+                    {"pretrained", "random"}},
+          init);
+    visit(FieldInfo{"steps", "optimizer steps; 0 for as many as `epochs` make"}, steps);
+    visit(FieldInfo{"epochs", "passes over the data when `steps` is 0"}, epochs);
+    visit(FieldInfo{"batch", "sequences in a micro-batch"}, batch);
+    visit(FieldInfo{"accumulate", "micro-batches in a step"}, accumulate);
+    visit(FieldInfo{"global_batch", "sequences in a step; 0 for batch x accumulate"}, global_batch);
+    visit(FieldInfo{"max_length", "longest sequence [tokens]"}, max_length);
+    visit(FieldInfo{"layout",
+                    "how sequences share a micro-batch: side by side, packed to max_length, or padded",
+                    {"documents", "packed", "padded_left", "padded_right"}},
+          layout);
+    visit(FieldInfo{"data_format",
+                    "form of the records",
+                    {"auto", "chat", "sharegpt", "instruction", "prompt", "text", "plain", "bin16", "bin32"}},
+          data_format);
+    visit(FieldInfo{"chat_template", "template by name (chatml, llama3, ...); auto: recognise the model's"},
+          chat_template);
+    visit(FieldInfo{"loss_on", "tokens of a conversation that are trained", {"assistant", "all"}}, loss_on);
+    visit(FieldInfo{"over_long", "what to do with sequences over max_length", {"truncate", "skip", "error"}},
+          over_long);
+    visit(FieldInfo{"skip_bad_lines", "count lines that cannot be read instead of stopping"}, skip_bad_lines);
+    visit(FieldInfo{"held_out", "share of the records set aside for evaluation [0..1)"}, held_out);
+    visit(FieldInfo{"group_field", "records with the same value of this key stay on one side of that split"},
+          group_field);
+  }
+
+  template <class Visitor>
+  void visit_optimizer(Visitor& visit) {
+    visit(FieldInfo{"lr", "peak learning rate"}, lr);
+    visit(FieldInfo{"schedule", "learning rate after the warm-up", {"constant", "linear", "cosine", "wsd"}}, schedule);
+    visit(FieldInfo{"warmup", "linear warm-up [steps]"}, warmup);
+    visit(FieldInfo{"decay_steps", "last part of `wsd` in which the rate falls [steps]; 0 for a tenth"}, decay_steps);
+    visit(FieldInfo{"min_lr_ratio", "where the schedule ends, as a share of lr [0..1]"}, min_lr_ratio);
+    visit(FieldInfo{"weight_decay", "decoupled decay of matrices; norms and biases have none"}, weight_decay);
+    visit(FieldInfo{"beta1", "decay of the first moment [0..1)"}, beta1);
+    visit(FieldInfo{"beta2", "decay of the second moment [0..1)"}, beta2);
+    visit(FieldInfo{"epsilon", "added to the root of the second moment"}, epsilon);
+    visit(FieldInfo{"clip", "largest global gradient norm; 0 for no clipping"}, clip);
+  }
+
+  template <class Visitor>
+  void visit_run(Visitor& visit) {
+    visit(FieldInfo{"seed", "the same seed gives the same bits"}, seed);
+    visit(FieldInfo{"eval_every", "evaluate after this many steps; 0 for only before and after"}, eval_every);
+    visit(FieldInfo{"device", "where to compute", {"cpu", "cuda", "emulated"}}, device);
+    visit(FieldInfo{"policy", "where the training state lives", {"resident"}}, policy);
+    visit(FieldInfo{"recompute", "keep only each block's input and run its forward again in backward"}, recompute);
+    visit(FieldInfo{"threads", "compute threads; 0 for all cores"}, threads);
+    visit(FieldInfo{"host_budget", "most host memory to use, like 16GiB; empty for what is available"}, host_budget);
+    visit(
+        FieldInfo{
+            "export_dtype", "numbers in the result; auto: as in the model folder", {"auto", "fp32", "bf16", "fp16"}},
+        export_dtype);
+    visit(FieldInfo{"tensorboard", "write TensorBoard events"}, tensorboard);
+  }
+};
+
+// Checks ranges and what contradicts what; the edge after which a config is trusted.
+// Throws ConfigError naming the key, its value and what is allowed.
+void validate(const TrainConfig& config);
+
+}  // namespace headrace::config
