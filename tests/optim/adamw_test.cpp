@@ -1,0 +1,92 @@
+#include "headrace/optim/adamw.h"
+
+#include <gtest/gtest.h>
+#include <torch/all.h>
+
+namespace headrace::optim {
+namespace {
+
+// Against torch::optim::AdamW in the same process, with two groups, decay and a changing gradient.
+TEST(AdamWStep, FollowsLibtorch) {
+  torch::manual_seed(1);
+  const ParameterRange ranges[] = {{0, 4000, true, false}, {4000, 96, false, false}};
+  const ParameterGroups groups = group_parameters(ranges);
+  at::Tensor weights = torch::randn({4096});
+  AdamWState state = make_adamw_state(groups);
+  torch::Tensor matrix = weights.slice(0, 0, 4000).clone().requires_grad_(true);
+  torch::Tensor norm = weights.slice(0, 4000).clone().requires_grad_(true);
+  torch::optim::AdamW reference(
+      {torch::optim::OptimizerParamGroup(
+           {matrix}, std::make_unique<torch::optim::AdamWOptions>(torch::optim::AdamWOptions(1e-2).weight_decay(0.1))),
+       torch::optim::OptimizerParamGroup(
+           {norm}, std::make_unique<torch::optim::AdamWOptions>(torch::optim::AdamWOptions(1e-2).weight_decay(0)))},
+      torch::optim::AdamWOptions(1e-2));
+  for (int step = 0; step < 20; ++step) {
+    const at::Tensor gradient = torch::randn({4096}) * (step < 10 ? 1 : 0.1);
+    matrix.mutable_grad() = gradient.slice(0, 0, 4000).clone();
+    norm.mutable_grad() = gradient.slice(0, 4000).clone();
+    reference.step();
+    adamw_step(groups, weights, gradient, state, {.learning_rate = 1e-2, .weight_decay = 0.1});
+  }
+  EXPECT_EQ(state.updates, 20);
+  // Twenty steps of 1e-2 in fp32, sums in another order: a few ulp of 1.
+  EXPECT_LT((weights - torch::cat({matrix.detach(), norm.detach()})).abs().max().item<float>(), 2e-6f);
+}
+
+// Cases "chunks" (1 and 2 threads) and "write-back": two parameters of 1 Mi, value 1, gradient 1, lr .01, 2 steps.
+TEST(AdamWStep, ThreadsDoNotChangeOneBit) {
+  const ParameterRange ranges[] = {{0, 1 << 20, true, false}, {1 << 20, 1 << 20, false, false}};
+  const ParameterGroups groups = group_parameters(ranges);
+  std::vector<at::Tensor> results;
+  for (int threads : {1, 2}) {
+    at::set_num_threads(threads);
+    at::Tensor weights = torch::ones({2 << 20});
+    AdamWState state = make_adamw_state(groups);
+    for (int step = 0; step < 2; ++step) {
+      adamw_step(groups, weights, torch::ones({2 << 20}), state, {.learning_rate = 0.01});
+    }
+    results.push_back(weights);
+  }
+  EXPECT_TRUE(torch::equal(results[0], results[1]));
+  EXPECT_TRUE(torch::equal(results[0], torch::full({2 << 20}, results[0][0].item<float>())));
+  EXPECT_NEAR(results[0][0].item<float>(), 0.98f, 1e-6);
+}
+
+// Case "frozen": accepted, unchanged, no state, and not part of the norm.
+TEST(AdamWStep, FrozenStaysAndDoesNotCount) {
+  const ParameterRange ranges[] = {{0, 16, true, false}, {16, 16, true, true}, {32, 16, true, false}};
+  const ParameterGroups groups = group_parameters(ranges);
+  at::Tensor weights = torch::ones({48});
+  const at::Tensor gradient = torch::ones({48});
+  AdamWState state = make_adamw_state(groups);
+  EXPECT_EQ(state.m.numel(), 32);
+  adamw_step(groups, weights, gradient, state, {.learning_rate = 0.1});
+  EXPECT_TRUE(torch::equal(weights.slice(0, 16, 32), torch::ones({16})));
+  EXPECT_NEAR(weights[0].item<float>(), 0.9f, 1e-6);
+  EXPECT_NEAR(weights[47].item<float>(), 0.9f, 1e-6);
+  EXPECT_EQ(squared_norm(groups, gradient), 32.0);
+}
+
+// Case "accumulated norm": micro-gradients [3,0] and [0,4] have a global norm of 5.
+TEST(SquaredNorm, IsOfTheSumOfMicroBatches) {
+  const ParameterRange ranges[] = {{0, 2, true, false}};
+  at::Tensor gradient = torch::zeros({2});
+  gradient += torch::tensor({3.0f, 0.0f});
+  gradient += torch::tensor({0.0f, 4.0f});
+  EXPECT_EQ(squared_norm(group_parameters(ranges), gradient), 25.0);
+}
+
+TEST(SquaredNorm, ThreadsDoNotChangeOneBit) {
+  torch::manual_seed(2);
+  const at::Tensor gradient = torch::randn({1'000'003});
+  const ParameterRange ranges[] = {{0, 500'000, true, false}, {500'000, 500'003, false, false}};
+  const ParameterGroups groups = group_parameters(ranges);
+  at::set_num_threads(1);
+  const double one = squared_norm(groups, gradient);
+  at::set_num_threads(2);
+  EXPECT_EQ(one, squared_norm(groups, gradient));
+  EXPECT_NEAR(one / gradient.to(at::kDouble).square().sum().item<double>(), 1, 1e-9);
+}
+
+}  // namespace
+}  // namespace headrace::optim
