@@ -44,6 +44,9 @@ enum class Role {
 // A matrix is stored [out, in] everywhere but in gpt2, whose Conv1D stores [in, out]. A *column* is an input channel.
 enum class Layout { kVector, kOutIn, kInOut };
 
+// opt's learned positions start at this row of their table.
+inline constexpr int64_t kOptPositionOffset = 2;
+
 struct Init {
   enum class Kind { kNormal, kZeros, kOnes } kind = Kind::kZeros;
   double deviation = 0.0;  // of kNormal, mean 0
