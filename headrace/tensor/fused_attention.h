@@ -7,7 +7,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <vector>
+#include <span>
 
 namespace headrace::tensor {
 
@@ -19,15 +19,23 @@ struct AttentionShape {
   int64_t window = 0;        // [tokens] a token sees itself and window - 1 before it; 0: all before it
 };
 
-// Rotates heads: x_NE is [N, (heads) * D] or a slice of it with row stride; cos_NR and sin_NR hold one row per token.
-// Half-split convention (channel r pairs with r + R), as in transformers' llama. Returns a new tensor.
-at::Tensor rotary(const at::Tensor& x_NE, const at::Tensor& cos_NR, const at::Tensor& sin_NR, int64_t head_dim);
+// Rotates q and k of qkv_NE in place; v stays. cos_NR, sin_NR: one row per token. Half-split convention (channel r
+// pairs with r + R), as in transformers' llama. `backward` turns the other way.
+void rotary_(at::Tensor& qkv_NE, const at::Tensor& cos_NR, const at::Tensor& sin_NR, const AttentionShape& shape,
+             bool backward = false);
 
-// qkv_NE: E = (H + 2K) * D, q heads first, then k, then v, as one joint product gives them; cos_NR, sin_NR undefined:
-// no rotation (GPT-2, OPT, or rotated already). starts: first row of each document and N at the end, ascending from 0.
-// Returns [N, H * D]. Keeps qkv_NE, the output and N * H numbers for backward.
+struct Attention {
+  at::Tensor y_NO;    // O = H * D
+  at::Tensor lse_HN;  // log of the sum of exponentials of each row's scores
+};
+
+// qkv_NE: E = (H + 2K) * D, q heads first, then k, then v, as one joint product gives them, already rotated.
+// starts: first row of each document and N at the end, ascending from 0.
 // Throws InternalError when shapes or starts contradict each other.
-at::Tensor document_attention(const at::Tensor& qkv_NE, const at::Tensor& cos_NR, const at::Tensor& sin_NR,
-                              const std::vector<int64_t>& starts, const AttentionShape& shape);
+Attention attention(const at::Tensor& qkv_NE, std::span<const int64_t> starts, const AttentionShape& shape);
+
+// Gradient of qkv_NE (still rotated).
+at::Tensor attention_backward(const at::Tensor& grad_y_NO, const at::Tensor& qkv_NE, const Attention& saved,
+                              std::span<const int64_t> starts, const AttentionShape& shape);
 
 }  // namespace headrace::tensor

@@ -1,30 +1,38 @@
-// Matrix products of a block as autograd operations that add their weight gradients straight into the block's gradient
-// buffer: no temporary the size of a weight, no separate accumulation pass.
-// Shapes: N rows (tokens), I input channels, O output channels. fp32, contiguous, CPU. Any thread; uses torch's
-// threads.
+// Matrix products of a block with their backward: the weight gradient goes straight into the block's gradient buffer,
+// without a temporary the size of a weight. Explicit pairs, outside autograd: a tape then holds activations only.
+// Shapes: N rows (tokens), I input channels, O output channels. fp32, CPU. Any thread; uses torch's threads. The bits
+// of a product depend on libtorch's matrix library, which may order its sums by the thread count.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace headrace::tensor {
 
-// A parameter as an operation sees it. Both are views that must outlive backward; neither takes part in autograd.
+// A parameter as backward sees it: views into the block's flat buffers.
 struct Parameter {
-  at::Tensor value;     // undefined: the operation has no such parameter (a linear without bias)
-  at::Tensor gradient;  // same shape as value; backward adds into it. Undefined: frozen, no gradient is computed
+  at::Tensor value;     // undefined: there is no such parameter (a product without bias)
+  at::Tensor gradient;  // shape of value; backward adds into it. Undefined: frozen, no gradient is computed
 };
 
-// x_NI times the transpose of weight_OI, plus bias_O where there is one. Backward runs when x_NI requires grad and adds
-// into the parameters' gradients; a block's input must therefore require grad even when nobody wants its gradient.
-// weight_OI may span parameters that adjoin in a flat buffer (q, k, v; gate, up): one product instead of three.
-at::Tensor linear(const at::Tensor& x_NI, const Parameter& weight_OI, const Parameter& bias_O = {});
+// x_NI times the transpose of weight_OI, plus bias_O where it is defined. weight_OI may be a transposed view (GPT-2's
+// [in, out] storage) and may span parameters that adjoin in a flat buffer (q, k, v; gate, up): one product, not three.
+at::Tensor linear(const at::Tensor& x_NI, const at::Tensor& weight_OI, const at::Tensor& bias_O = {});
 
-// residual_NO + linear(x_NI): the closing product of a sublayer and its residual in one pass.
-at::Tensor linear_add(const at::Tensor& x_NI, const Parameter& weight_OI, const Parameter& bias_O,
-                      const at::Tensor& residual_NO);
+// residual_NO += linear(x_NI), in place: the closing product of a sublayer and its residual in one pass.
+void linear_add_(at::Tensor& residual_NO, const at::Tensor& x_NI, const at::Tensor& weight_OI,
+                 const at::Tensor& bias_O = {});
 
-// Rows weight_VC[ids_N]. Takes no part in autograd: the result is a leaf for the first block.
-at::Tensor embedding(const at::Tensor& ids_N, const at::Tensor& weight_VC);
+// Adds the parameters' gradients and returns the gradient of x_NI.
+at::Tensor linear_backward(const at::Tensor& grad_NO, const at::Tensor& x_NI, const Parameter& weight_OI,
+                           const Parameter& bias_O = {});
+
+// The two halves of linear_backward, for callers that can free or overwrite something in between.
+at::Tensor linear_grad_input(const at::Tensor& grad_NO, const at::Tensor& weight_OI);
+void linear_add_gradients(const at::Tensor& grad_NO, const at::Tensor& x_NI, const at::Tensor& grad_weight_OI,
+                          const at::Tensor& grad_bias_O = {});
+
+// grad_O += the sum of grad_NO over rows, in an order that no thread count changes.
+void add_row_sums(const at::Tensor& grad_NO, const at::Tensor& grad_O);
 
 // grad_weight_VC[ids_N[n]] += grad_NC[n], in the order of n for each row: the same bits for any thread count.
 // Throws InternalError when shapes disagree or an id is outside [0, V).
