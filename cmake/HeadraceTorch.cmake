@@ -24,10 +24,12 @@ target_include_directories(torch::c10 SYSTEM INTERFACE
 # libtorch_cpu names CUDA's runtime as needed; it is found at run time, so the linker need not resolve it.
 target_link_options(torch::torch_cpu INTERFACE -Wl,--allow-shlib-undefined -Wl,--unresolved-symbols=ignore-in-shared-libs)
 target_link_libraries(torch::torch_cpu INTERFACE torch::c10)
+set(HEADRACE_LIBTORCH torch::torch_cpu)  # what a room below the torch line links
 if(HEADRACE_CUDA)
-  enable_language(CUDA)
-  find_package(CUDAToolkit REQUIRED)
   _headrace_import(c10_cuda)
   _headrace_import(torch_cuda)
   target_link_libraries(torch::torch_cuda INTERFACE torch::c10_cuda torch::torch_cpu CUDA::cudart)
+  # Its kernels register themselves when it is loaded; no symbol of ours asks for it.
+  target_link_options(torch::torch_cuda INTERFACE -Wl,--no-as-needed)
+  set(HEADRACE_LIBTORCH torch::torch_cuda)
 endif()

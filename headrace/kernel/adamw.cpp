@@ -1,32 +1,14 @@
 #include "headrace/kernel/adamw.h"
 
-#include <cmath>
 #include <string>
 
 #include "headrace/base/errors.h"
+#include "headrace/kernel/adamw_constants.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "headrace/kernel/adamw.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-
-#ifndef HEADRACE_KERNEL_ADAMW_ONCE
-#define HEADRACE_KERNEL_ADAMW_ONCE
-namespace headrace::kernel {
-
-// The step's constants, rounded to fp32 once.
-struct AdamWConstants {
-  float keep;  // 1 - lr * wd
-  float beta1, one_minus_beta1;
-  float beta2, one_minus_beta2;
-  float step_size;          // lr / (1 - beta1^t)
-  float second_correction;  // 1 / sqrt(1 - beta2^t)
-  float epsilon;
-  float gradient_scale;
-};
-
-}  // namespace headrace::kernel
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernel::HWY_NAMESPACE {
@@ -71,19 +53,6 @@ namespace headrace::kernel {
 namespace {
 
 HWY_EXPORT(adamw_span);
-
-AdamWConstants constants_of(const AdamWStep& step) {
-  const auto t = static_cast<double>(step.step);
-  return {.keep = static_cast<float>(1 - step.learning_rate * step.weight_decay),
-          .beta1 = static_cast<float>(step.beta1),
-          .one_minus_beta1 = static_cast<float>(1 - step.beta1),
-          .beta2 = static_cast<float>(step.beta2),
-          .one_minus_beta2 = static_cast<float>(1 - step.beta2),
-          .step_size = static_cast<float>(step.learning_rate / (1 - std::pow(step.beta1, t))),
-          .second_correction = static_cast<float>(1 / std::sqrt(1 - std::pow(step.beta2, t))),
-          .epsilon = static_cast<float>(step.epsilon),
-          .gradient_scale = step.gradient_scale};
-}
 
 }  // namespace
 
