@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "headrace/os/mapped_file.h"
@@ -37,7 +36,7 @@ class File {
 
   os::MappedFile mapping_;
   Header header_;
-  std::unordered_map<std::string_view, size_t> index_;  // views of the names in header_
+  std::vector<size_t> by_name_;  // positions in tensors(), sorted by name: no hash that a file could make collide
 };
 
 }  // namespace headrace::safetensors

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -43,14 +42,18 @@ class ModelFolder {
     const TensorInfo* info;  // in files_[file], whose tensors stay where they are when the File moves
   };
 
-  void add_single(const std::filesystem::path& path);
-  void add_shards(const std::filesystem::path& index_path);
+  explicit ModelFolder(std::filesystem::path folder) : folder_(std::move(folder)) {}
+  void add_single();
+  void add_shards();
+  void add_file(const std::string& name);
+  void add_tensor(const std::string& name, size_t file, const std::string& file_name);
+  const Place* find(std::string_view name) const;
   const Place& place_of(std::string_view name) const;
 
   std::filesystem::path folder_;
   std::vector<File> files_;
-  std::unordered_map<std::string_view, Place> places_;  // views of the names in files_
   std::vector<std::string> names_, unlisted_;
+  std::vector<Place> places_;  // parallel to names_
 };
 
 }  // namespace headrace::safetensors
