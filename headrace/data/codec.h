@@ -39,13 +39,14 @@ struct Codec {
   std::function<EncodedText(std::string_view text)> encode;
   // Empty when the model has no chat template: then chat records are refused.
   std::function<RenderedChat(std::span<const Message> messages)> render;
-  std::optional<int32_t> begin_of_text;  // put before every plain document; most tokenizers have none
-  std::optional<int32_t> end_of_text;    // put after every plain document
-  std::optional<int32_t> pad;            // for padded layouts; end_of_text or 0 serves when absent
-  int64_t vocabulary = 0;                // ids are below this; checked for .bin files
+  std::vector<int32_t> prefix;         // put before every plain document (Llama's <s>); most tokenizers have none
+  std::optional<int32_t> end_of_text;  // put after every plain document
+  std::optional<int32_t> pad;          // for padded layouts; end_of_text or 0 serves when absent
+  int64_t vocabulary = 0;              // ids are below this: .bin files are checked against it
 };
 
-// `chat_template` may be null. Both must outlive the codec.
+// `chat_template` may be null. Both must outlive the codec. The end of text is the tokenizer's own separator of
+// documents: <|endoftext|>, <|end_of_text|> or </s>, the first that is a special token.
 Codec codec_from(const tokenizer::Tokenizer& tokenizer, const tokenizer::ChatTemplate* chat_template);
 
 }  // namespace headrace::data

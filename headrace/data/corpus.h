@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "headrace/base/json.h"
@@ -15,26 +16,34 @@
 
 namespace headrace::data {
 
-enum class Format { automatic, chat, instruction, prompt_completion, text, plain, tokens };
+enum class Format {
+  automatic,          // from the file's name, and for JSON lines from the first record
+  chat,               // messages [{role, content}] or conversations [{from, value}]
+  instruction,        // instruction, input, output
+  prompt_completion,  // prompt, completion
+  text,               // {"text"}
+  plain,              // .txt
+  bin,                // token ids, two bytes each when the vocabulary fits 65536, else four
+  bin16,
+  bin32,
+};
 enum class LossOn { assistant, all };
-enum class OverLong { automatic, truncate, split, skip, error };  // automatic: split text, truncate everything else
-enum class TokenType { automatic, uint16, uint32 };               // automatic: uint16 when the vocabulary fits
-enum class TextDocuments { file, paragraphs, lines };             // what one document of a .txt is
+// Documents longer than max_length; text is exempt: it is read in pieces and loses nothing.
+enum class OverLong { truncate, skip, error };
+enum class TextDocuments { file, paragraphs, lines };  // what one document of a .txt is
 
-// From the words above ("prompt-completion" or "prompt_completion"); throws ConfigError listing the choices.
+// From the words of the command line ("auto", "sharegpt" for chat, "prompt" ...); throws ConfigError listing them.
 Format parse_format(std::string_view word);
 LossOn parse_loss_on(std::string_view word);
 OverLong parse_over_long(std::string_view word);
-TokenType parse_token_type(std::string_view word);
 TextDocuments parse_text_documents(std::string_view word);
 std::string_view name_of(Format format);
 
 struct CorpusConfig {
   std::vector<std::string> files;     // .jsonl .json .ndjson .txt .md .text .bin; text forms also .gz and .zst
-  Format format = Format::automatic;  // automatic: from the file's name and its first record
+  Format format = Format::automatic;  // of every file
   LossOn loss_on = LossOn::assistant;
-  OverLong over_long = OverLong::automatic;
-  TokenType token_type = TokenType::automatic;
+  OverLong over_long = OverLong::truncate;
   TextDocuments text_documents = TextDocuments::file;
   int64_t max_length = 1024;       // [tokens] >= 2
   bool append_end_of_text = true;  // to plain documents, when the tokenizer has such a token
@@ -50,7 +59,6 @@ struct Coverage {
   int64_t tokens = 0;          // of the kept documents
   int64_t trained_tokens = 0;  // targets of the kept documents
   int64_t truncated = 0;       // kept, cut at max_length
-  int64_t split = 0;           // text documents longer than max_length, to be read in pieces
   int64_t too_long = 0;        // left out: over_long = skip
   int64_t untrained = 0;       // left out: no token to learn
   int64_t bad_lines = 0;       // left out: skip_bad_lines

@@ -50,22 +50,27 @@ class Loader {
   // Where training stands: after the last step handed out, however many more are prefetched.
   const Position& position() const { return position_; }
 
-  // Steps of one epoch (0, 1, ...), and of all up to max_epochs/max_steps. Packing may need one more or less from epoch
-  // to epoch, hence the argument. Computes the epoch's order: milliseconds a million documents.
+  // Steps of a whole epoch. Packing may need one more or less from epoch to epoch, hence the argument. Computes that
+  // epoch's order, in the caller's thread.
   int64_t steps_in_epoch(int64_t epoch) const;
-  int64_t total_steps() const;  // 0: no limit
+  // The number that the last step's `step + 1` will have under max_steps and max_epochs; 0 when neither is set. Equal
+  // in a restored loader of the same settings.
+  int64_t total_steps() const;
 
  private:
   struct Made {
     StepBatch batch;
     Position after;
   };
-  void run(std::stop_token stop, Position at);
+  void run(const std::stop_token& stop);
+  int64_t sequences_wanted(int64_t epoch, int64_t sequences) const;
+  int64_t steps_from(int64_t first, int64_t wanted, int64_t sequences) const;
 
   const std::shared_ptr<const Corpus> corpus_;
   const std::vector<Piece> pieces_;
   const LoaderConfig config_;
-  Position position_;
+  Position start_;     // where this loader began
+  Position position_;  // after the last step handed out
   BoundedQueue<Made> queue_;
   std::jthread thread_;  // last: it ends before what it uses
 };

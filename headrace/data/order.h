@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "headrace/data/batch.h"
@@ -26,6 +27,13 @@ struct EpochPlan {
   std::span<const Piece> range(int64_t first_sequence, int64_t end_sequence) const;
 };
 
+// Throws ConfigError when max_length is below 2, or a document that may not be cut is longer than it.
+void check_order(const Corpus& corpus, std::span<const Piece> pieces, const OrderConfig& config);
+
+// The pieces must have passed check_order.
 EpochPlan plan_epoch(const Corpus& corpus, std::span<const Piece> pieces, const OrderConfig& config, int64_t epoch);
+
+// 32 hex digits over the corpus' fingerprint and the pieces: equal means the same training data, split included.
+std::string fingerprint_of(const Corpus& corpus, std::span<const Piece> pieces);
 
 }  // namespace headrace::data
