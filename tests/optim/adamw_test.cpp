@@ -1,7 +1,8 @@
 #include "headrace/optim/adamw.h"
 
 #include <gtest/gtest.h>
-#include <torch/all.h>
+#include <torch/optim.h>
+#include <torch/types.h>
 
 namespace headrace::optim {
 namespace {
