@@ -1,9 +1,9 @@
-# headrace_room(<name> [TORCH] [DEPS rooms...] [LINK libraries...])
+# headrace_room(<name> [TORCH] [DEPS rooms...] [LINK libraries...] [PLAIN sources...])
 #   One static library per folder headrace/<name>, all of its sources; DEPS are the rooms it may include.
 #   TORCH marks a room below the torch line: it links libtorch and uses the shared precompiled header.
 #   headrace/<name>/cuda/ belongs to it in a build with CUDA; headrace/<name>/no_cuda/ stands in for it otherwise.
 function(headrace_room name)
-  cmake_parse_arguments(ROOM "TORCH" "" "DEPS;LINK" ${ARGN})
+  cmake_parse_arguments(ROOM "TORCH" "" "DEPS;LINK;PLAIN" ${ARGN})
   set(dir ${CMAKE_SOURCE_DIR}/headrace/${name})
   file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cpp)
   if(NOT sources)
@@ -31,6 +31,8 @@ function(headrace_room name)
   if(ROOM_TORCH)
     target_link_libraries(${target} PUBLIC ${HEADRACE_LIBTORCH})
     headrace_torch_pch(${target})
+    list(TRANSFORM ROOM_PLAIN PREPEND ${dir}/)
+    set_source_files_properties(${ROOM_PLAIN} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
   endif()
 endfunction()
 

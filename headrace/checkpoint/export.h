@@ -1,7 +1,7 @@
 // A Hugging Face folder from flat block buffers: what AutoModelForCausalLM.from_pretrained loads. Blocking; one thread.
 #pragma once
 
-#include <torch/all.h>
+#include <torch/types.h>
 
 #include <filesystem>
 #include <span>

@@ -1,7 +1,7 @@
 // Hugging Face tensors into flat block buffers. Blocking; one thread.
 #pragma once
 
-#include <torch/all.h>
+#include <torch/types.h>
 
 #include <span>
 

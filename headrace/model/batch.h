@@ -2,7 +2,7 @@
 // Legend: N tokens of the batch, D documents.
 #pragma once
 
-#include <torch/all.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <span>

@@ -4,7 +4,7 @@
 // hidden size, V vocabulary.
 #pragma once
 
-#include <torch/all.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <memory>
@@ -29,8 +29,9 @@ enum class Keep {
 
 struct SavedTensors;  // of one block; block.cpp
 
-// Output of one block and what its backward needs. Holds activations only, never weights: the weights may leave the
-// device and come back between forward and backward.
+// Output of one block and what its backward needs. With kInput it holds activations only, so weights may leave the
+// device and come back elsewhere. With kAll it also holds views of the buffers given to forward: those must keep their
+// place, and their content when backward runs.
 struct BlockTape {
   BlockTape();
   BlockTape(BlockTape&&) noexcept;
@@ -44,14 +45,14 @@ struct BlockTape {
   std::unique_ptr<SavedTensors> saved;  // kAll only
 };
 
-// Blocks 0 (input ignored: may be undefined) to L. The batch must outlive nothing: what backward needs of it is passed
-// again.
+// Blocks 0 (input ignored: may be undefined) to L. Never keeps the batch.
 BlockTape forward_block(const Model& model, int64_t index, const BlockBuffers& buffers, const at::Tensor& input_NC,
                         const Batch& batch, Keep keep);
 
-// Adds the block's parameter gradients into buffers.gradients and returns the gradient of its input (undefined for
-// block 0). Consumes the tape; the tape's output may have been dropped already. `buffers` may differ from the forward's
-// as long as the weights are equal. Throws InternalError for a tape kept with kNothing.
+// Adds the block's parameter gradients into buffers.gradients (nothing where undefined: a frozen block) and returns the
+// gradient of its input (undefined for block 0). Consumes the tape; its output may have been dropped already.
+// `buffers` and `batch` are those of the forward; with kInput the weights may lie elsewhere. Throws InternalError for a
+// tape kept with kNothing, or with kAll when the weights moved.
 at::Tensor backward_block(const Model& model, const BlockBuffers& buffers, BlockTape&& tape,
                           const at::Tensor& grad_output_NC, const Batch& batch);
 

@@ -1,7 +1,7 @@
 // Random initialisation as transformers does it per family: normal matrices, zero biases, norms of one.
 #pragma once
 
-#include <torch/all.h>
+#include <torch/types.h>
 
 #include <cstdint>
 

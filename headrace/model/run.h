@@ -2,7 +2,7 @@
 // Decoder.
 #pragma once
 
-#include <torch/all.h>
+#include <torch/types.h>
 
 #include <cstdint>
 #include <span>
@@ -33,11 +33,13 @@ class Decoder {
   int64_t capacity() const { return capacity_; }
 
  private:
+  at::Tensor append_layer(int64_t layer, const at::Tensor& x_NC, const Batch& batch);
+
   const Model& model_;
   std::span<const BlockBuffers> blocks_;
   int64_t capacity_;
   int64_t length_ = 0;
-  std::vector<at::Tensor> keys_, values_;  // per layer [capacity, num_kv_heads, head_dim]
+  std::vector<at::Tensor> keys_, values_;  // per layer [capacity, num_kv_heads * head_dim]
 };
 
 }  // namespace headrace::model
