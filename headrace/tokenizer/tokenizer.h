@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/tokenizer/decode_state.h"
+
 namespace headrace::tokenizer {
 
 class TokenizerParts;  // the compiled stages, tokenizer_parts.h
@@ -81,9 +83,7 @@ class StreamDecoder {
  private:
   const TokenizerParts& parts_;
   bool skip_special_;
-  bool at_start_ = true;           // nothing has been given to the decoder yet
-  bool pending_is_bytes_ = false;  // pending_ holds byte-fallback tokens
-  std::string pending_;            // bytes that are not yet a whole character
+  DecodeState state_;
 };
 
 }  // namespace headrace::tokenizer
