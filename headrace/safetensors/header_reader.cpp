@@ -137,6 +137,8 @@ Header read_header_json(std::string_view json, std::string_view source) {
   // The format wants '{' first, which also excludes a byte order mark that the parser would skip.
   if (json.empty() || json.front() != '{') {
     reader.wrong = "its header does not begin with '{'. It is probably not a safetensors file.";
+  } else if (json.find('\0') != std::string_view::npos) {
+    reader.wrong = "its header holds a zero byte.";  // the parser would take it for the end
   } else {
     Json::sax_parse(json.begin(), json.end(), &reader);
   }
