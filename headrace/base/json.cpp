@@ -12,6 +12,8 @@ constexpr int kMaxDepth = 128;
 }  // namespace
 
 Json parse_json(std::string_view text, std::string_view place, std::string_view source) {
+  // nlohmann's lexer takes a zero byte for the end and would accept anything after it.
+  if (text.find('\0') != std::string_view::npos) throw DataError(place, std::string(source) + ": holds a zero byte.");
   bool too_deep = false;
   const auto guard = [&](int depth, Json::parse_event_t, Json&) {
     if (depth > kMaxDepth) too_deep = true;

@@ -23,6 +23,10 @@ TEST(ParseJson, RefusesDeepNesting) {
   EXPECT_NO_THROW(parse_json(std::string(100, '[') + std::string(100, ']'), "x.y", "f.json"));
 }
 
+TEST(ParseJson, RefusesWhatFollowsAZeroByte) {
+  EXPECT_THROW(parse_json(std::string_view("{}\0 rest", 8), "x.y", "f.json"), DataError);
+}
+
 TEST(IsInt, TellsIntegersFromTheRest) {
   EXPECT_TRUE(is_int(Json(3)));
   EXPECT_TRUE(is_int(Json(-3)));
