@@ -22,7 +22,8 @@ class ChatTemplate {
  public:
   struct Rendering {
     std::string text;  // special tokens spelt out; encode() adds none, so this is the whole input
-    // Byte ranges of `text`, ascending: of every assistant turn the content and its end-of-turn token, not the newline
+    // Byte ranges of `text`, ascending: of every assistant turn what the model has to generate, that is its content
+    // (with what the template writes between the generation prompt and it) and its end-of-turn token, not the newline
     // that the template puts after it.
     std::vector<std::pair<size_t, size_t>> trained;
   };
