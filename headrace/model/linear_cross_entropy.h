@@ -12,6 +12,9 @@ namespace headrace::model {
 
 inline constexpr int64_t kMaskedLabel = -100;
 
+// [bytes] of logits that exist at a time: long enough for products at full speed, small beside any model.
+inline constexpr int64_t kLogitsBytes = int64_t{64} << 20;
+
 struct LinearCrossEntropy {
   double loss_sum = 0;         // [nats] sum over trained tokens, not scaled
   int64_t trained_tokens = 0;  // rows whose label is not masked
@@ -21,8 +24,11 @@ struct LinearCrossEntropy {
 // targets_N: int64, kMaskedLabel where no loss is taken. Gradients are computed at once, in the forward pass:
 // grad_weight_VC += grad_scale * d loss_sum / d weight, in place; undefined means forward only, no gradients at all.
 // Softmax in fp32 after subtracting the row's maximum; the loss is summed over rows in double.
+// Rows are taken in chunks of at most logits_bytes of logits (at least one row); chunks change only the rounding of the
+// products, and no bit of the result depends on the thread count but through libtorch's products.
 // Throws InternalError when shapes disagree, DataError when a label is neither masked nor in [0, V).
 LinearCrossEntropy linear_cross_entropy(const at::Tensor& x_NC, const at::Tensor& weight_VC,
-                                        const at::Tensor& targets_N, float grad_scale, at::Tensor grad_weight_VC);
+                                        const at::Tensor& targets_N, float grad_scale, at::Tensor grad_weight_VC,
+                                        int64_t logits_bytes = kLogitsBytes);
 
 }  // namespace headrace::model
