@@ -1,0 +1,65 @@
+"""The demo's driver with a stand-in for the program: what it asks for, what it prints, how it fails."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+PROGRAM = """#!{python}
+import json, sys
+command, tuned = sys.argv[1], "result" in " ".join(sys.argv)
+open({log!r}, "a").write(json.dumps(sys.argv[1:]) + "\\n")
+print("progress goes to standard error", file=sys.stderr)
+if command == {fails!r}:
+    sys.exit(3)
+print("a line before the result")
+print(json.dumps({{"eval": {{"loss": 3.0, "perplexity": {after} if tuned else 20.0, "tokens": 9}}, "generate": {{"text": "one\\ntwo"}},
+  "train": {{"steps": 5, "tokens": 90, "trained_tokens": 40, "trained_tokens_per_s": 8.0}}}}[command]))
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """tools/ beside a demo folder that has model and data, so that nothing is fetched."""
+    shutil.copytree(ROOT / "tools", tmp_path / "tools")
+    model = tmp_path / "demo" / "SmolLM2-135M-Instruct"
+    model.mkdir(parents=True)
+    (model / "model.safetensors").touch()
+    pair = {"messages": [{"role": "user", "content": "Define the noun: mill"}, {"role": "assistant", "content": "a plant"}]}
+    for name in ("train.jsonl", "heldout.jsonl"):
+        (tmp_path / "demo" / name).write_text(json.dumps(pair) + "\n")
+    return tmp_path
+
+
+def run_demo(checkout, after=7.5, fails=""):
+    program = checkout / "headrace"
+    program.write_text(PROGRAM.format(python=sys.executable, log=str(checkout / "log"), after=after, fails=fails))
+    program.chmod(0o755)
+    environment = {**os.environ, "HEADRACE_BIN": str(program), "DEMO_STEPS": "5"}
+    return subprocess.run([sys.executable, checkout / "tools" / "demo"], capture_output=True, text=True, check=False,
+                          env=environment)
+
+
+def test_demo_ends_with_the_perplexities(checkout):
+    done = run_demo(checkout)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "held-out perplexity: 20.00 -> 7.50"
+    assert "before:   one two" in done.stdout and "demo/result/model" in done.stdout
+    calls = [json.loads(line) for line in (checkout / "log").read_text().splitlines()]
+    assert [call[0] for call in calls] == ["eval", "generate", "train", "eval", "generate"]
+    assert all(call[-1] == "--json" for call in calls)
+    assert calls[2][calls[2].index("--steps") + 1] == "5"
+    assert "heldout" not in " ".join(calls[2])
+
+
+@pytest.mark.parametrize("command", ["eval", "generate", "train"])
+def test_demo_passes_on_the_programs_exit_code(checkout, command):
+    done = run_demo(checkout, fails=command)
+    assert done.returncode == 3 and f"headrace {command}" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_demo_that_learns_nothing_fails(checkout):
+    assert run_demo(checkout, after=20.0).returncode == 1
