@@ -19,12 +19,13 @@ help:
 setup:
 	@tools/setup
 
-# CMake's own chatter goes to a file and is shown when it fails.
+# TARGET=all builds tests and benchmarks too. CMake's own chatter goes to a file and is shown when it fails.
+TARGET ?= headrace
 build: setup
 	@mkdir -p $(BUILD)
 	@cmake --preset release -DHEADRACE_TORCH="$$(cat .deps/torch_path)" > $(BUILD)/configure.log 2>&1 \
 	  || { cat $(BUILD)/configure.log; exit 1; }
-	@cmake --build $(BUILD) -j $(JOBS)
+	@cmake --build $(BUILD) -j $(JOBS) --target $(TARGET)
 	@ln -sfn release/bin/headrace build/headrace
 
 demo: build
@@ -34,7 +35,7 @@ demo: build
 # The last line is the count of all test cases, those inside pytest's files included.
 test:
 	@tools/setup --tests
-	@$(MAKE) --no-print-directory build
+	@$(MAKE) --no-print-directory build TARGET=all
 	@rm -rf $(BUILD)/pytest
 	@ctest --test-dir $(BUILD) --progress --output-on-failure -j $(JOBS) --output-junit ctest.xml; status=$$?; \
 	  $(PYTHON) tools/test_count.py $(BUILD)/ctest.xml $(BUILD)/pytest || status=1; exit $$status
