@@ -75,23 +75,54 @@ def make_tokenizer(folder):
     (folder / "tokenizer_config.json").write_text(json.dumps(config))
 
 
-def tiny_llama(vocab_size=320, **changes):
-    from transformers import LlamaConfig, LlamaForCausalLM
+COMMON = {"vocab_size": 320, "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2}
+GROUPED = {**COMMON, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+           "num_key_value_heads": 2}
+LLAMA3_ROPE = {"rope_type": "llama3", "rope_theta": 10000.0, "factor": 8.0, "low_freq_factor": 1.0,
+               "high_freq_factor": 4.0, "original_max_position_embeddings": 32}
+FAMILIES = {  # name -> (transformers' configuration class, what is special)
+    "llama": ("LlamaConfig", {**GROUPED, "tie_word_embeddings": True}),
+    "llama3": ("LlamaConfig", {**GROUPED, "tie_word_embeddings": False, "rope_parameters": LLAMA3_ROPE}),
+    "mistral": ("MistralConfig", {**GROUPED, "sliding_window": 16}),
+    "qwen2": ("Qwen2Config", {**GROUPED, "tie_word_embeddings": True}),
+    "qwen3": ("Qwen3Config", {**GROUPED, "head_dim": 12, "tie_word_embeddings": False}),
+    "gpt2": ("GPT2Config", {**COMMON, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256, "resid_pdrop": 0.0,
+                            "embd_pdrop": 0.0, "attn_pdrop": 0.0}),
+    "opt": ("OPTConfig", {**COMMON, "hidden_size": 32, "word_embed_proj_dim": 32, "ffn_dim": 48, "num_hidden_layers": 2,
+                          "num_attention_heads": 4, "dropout": 0.0}),
+}
 
+
+def tiny_of(family, **changes):
+    """A random model of two layers of that family, of transformers' own making."""
+    import transformers
+
+    config_class, values = FAMILIES[family]
     torch.manual_seed(3)
-    values = {"vocab_size": vocab_size, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
-              "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256,
-              "tie_word_embeddings": True, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 2, **changes}
-    return LlamaForCausalLM(LlamaConfig(**values)).eval()
+    config = getattr(transformers, config_class)(**{**values, **changes})
+    return transformers.AutoModelForCausalLM.from_config(config).eval()
+
+
+def tiny_llama(**changes):
+    return tiny_of("llama", **changes)
+
+
+def save_folder(family, folder):
+    tiny_of(family).save_pretrained(folder)
+    make_tokenizer(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory):
     """A Hugging Face folder of a random Llama of two layers, with tokenizer and chat template."""
-    folder = tmp_path_factory.mktemp("tiny")
-    tiny_llama().save_pretrained(folder)
-    make_tokenizer(folder)
-    return folder
+    return save_folder("llama", tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture(scope="session", params=list(FAMILIES))
+def family_model(request, tmp_path_factory):
+    """The same for each family that the program knows."""
+    return save_folder(request.param, tmp_path_factory.mktemp(request.param))
 
 
 @pytest.fixture(scope="session")
