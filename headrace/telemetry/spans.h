@@ -37,7 +37,7 @@ class PhaseTimes {
   };
 
   void add(Phase phase, double seconds) { totals_s_[static_cast<size_t>(phase)] += seconds; }
-  // The wall time between the two, evaluation and saving outside, is one step.
+  // The wall time between the two is one step: waiting for data inside, evaluation and saving outside.
   void begin_step() { step_begin_s_ = clock_(); }
   void end_step();
 
