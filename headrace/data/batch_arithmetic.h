@@ -7,9 +7,9 @@
 namespace headrace::data {
 
 struct BatchRequest {
-  std::optional<int64_t> global_batch;  // sequences of one optimizer step over all ranks
-  std::optional<int64_t> micro_batch;   // sequences of one forward and backward
-  std::optional<int64_t> accumulate;    // micro-batches of one step
+  std::optional<int64_t> global_batch = std::nullopt;  // sequences of one optimizer step over all ranks
+  std::optional<int64_t> micro_batch = std::nullopt;   // sequences of one forward and backward
+  std::optional<int64_t> accumulate = std::nullopt;    // micro-batches of one step
   int64_t ranks = 1;
 };
 

@@ -6,6 +6,7 @@
 #include "headrace/data/masking.h"
 #include "headrace/data/readers.h"
 #include "headrace/data/record.h"
+#include "headrace/tokenizer/utf8.h"
 
 namespace headrace::data {
 namespace {
@@ -17,33 +18,6 @@ constexpr size_t kMostPartBytes = 16 << 20;  // cut before any line then
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\v' || c == '\f'; }
 bool is_blank(std::string_view line) { return line.find_first_not_of(" \t\v\f") == std::string_view::npos; }
-
-// Length of the UTF-8 character that begins `text`, 0 when none does (RFC 3629: no surrogates, shortest form only).
-size_t character_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
-  const auto follows = [&](size_t i) { return (byte(i) & 0xC0) == 0x80; };
-  const unsigned first = byte(0);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first <= 0xDF) return follows(1) ? 2 : 0;
-  if (first >= 0xE0 && first <= 0xEF) {
-    const bool shortest = first != 0xE0 || byte(1) >= 0xA0, surrogate = first == 0xED && byte(1) >= 0xA0;
-    return follows(1) && follows(2) && shortest && !surrogate ? 3 : 0;
-  }
-  if (first >= 0xF0 && first <= 0xF4) {
-    const bool shortest = first != 0xF0 || byte(1) >= 0x90, in_range = first != 0xF4 || byte(1) <= 0x8F;
-    return follows(1) && follows(2) && follows(3) && shortest && in_range ? 4 : 0;
-  }
-  return 0;
-}
-
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = character_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
 
 class PlainTextReader {
  public:
@@ -96,7 +70,7 @@ class PlainTextReader {
       builder_.progress(lines_.bytes_consumed());
       if (lines_.too_long()) {
         builder_.bad_line(lines_.number(), "longer than " + std::to_string(config_.max_line_bytes) + " bytes.");
-      } else if (!is_utf8(*line)) {
+      } else if (tokenizer::first_invalid_utf8(*line) != line->size()) {
         builder_.bad_line(lines_.number(), "not UTF-8. Convert the file, for example with iconv.");
       } else {
         return line;
