@@ -25,8 +25,8 @@ struct ProgressState {
 std::string format_progress(const ProgressState& state, int width);
 
 struct ProgressOptions {
-  std::optional<bool> is_terminal;  // empty: ask the system
-  std::optional<int> width;         // [columns]; empty: ask the terminal each time
+  std::optional<bool> is_terminal = std::nullopt;  // empty: ask the system
+  std::optional<int> width = std::nullopt;         // [columns]; empty: ask the terminal each time
   double terminal_interval_s = 0.1;
   double plain_interval_s = 10;
 };
