@@ -4,6 +4,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/config/model_shape.h"
+#include "headrace/tensor/torch.h"
 
 namespace headrace::model {
 namespace {

@@ -29,9 +29,8 @@ enum class Keep {
 
 struct SavedTensors;  // of one block; block.cpp
 
-// Output of one block and what its backward needs. With kInput it holds activations only, so weights may leave the
-// device and come back elsewhere. With kAll it also holds views of the buffers given to forward: those must keep their
-// place, and their content when backward runs.
+// Output of one block and what its backward needs. Holds activations only, never weights: the weights may leave the
+// device between forward and backward and come back elsewhere.
 struct BlockTape {
   BlockTape();
   BlockTape(BlockTape&&) noexcept;
@@ -50,9 +49,9 @@ BlockTape forward_block(const Model& model, int64_t index, const BlockBuffers& b
                         const Batch& batch, Keep keep);
 
 // Adds the block's parameter gradients into buffers.gradients (nothing where undefined: a frozen block) and returns the
-// gradient of its input (undefined for block 0). Consumes the tape; its output may have been dropped already.
-// `buffers` and `batch` are those of the forward; with kInput the weights may lie elsewhere. Throws InternalError for a
-// tape kept with kNothing, or with kAll when the weights moved.
+// gradient of its input (undefined for block 0). Consumes the tape, whose output may have been dropped already.
+// The batch is that of the forward, the weights equal those of the forward wherever they lie. Throws InternalError for
+// a tape kept with kNothing.
 at::Tensor backward_block(const Model& model, const BlockBuffers& buffers, BlockTape&& tape,
                           const at::Tensor& grad_output_NC, const Batch& batch);
 

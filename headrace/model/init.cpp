@@ -4,6 +4,7 @@
 
 #include "headrace/base/rng.h"
 #include "headrace/tensor/flat.h"
+#include "headrace/tensor/torch.h"
 
 namespace headrace::model {
 namespace {

@@ -33,7 +33,7 @@ class Decoder {
   int64_t capacity() const { return capacity_; }
 
  private:
-  at::Tensor append_layer(int64_t layer, const at::Tensor& x_NC, const Batch& batch);
+  at::Tensor append_layer(int64_t index, const at::Tensor& x_NC, const Batch& batch);
 
   const Model& model_;
   std::span<const BlockBuffers> blocks_;

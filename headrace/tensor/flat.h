@@ -1,7 +1,7 @@
 // Views into a block's flat buffer: no copies, the buffer owns the bytes. Any thread.
 #pragma once
 
-#include <torch/all.h>
+#include <torch/types.h>
 
 namespace headrace::tensor {
 
