@@ -43,7 +43,7 @@ template <class V>
 HWY_INLINE V sigmoid(V x) {
   const hn::ScalableTag<float> d;
   // Below -87 the exponential would overflow; there the sigmoid is under 2e-38 all the same.
-  const V e = hn::Exp(d, hn::Neg(hn::Max(x, hn::Set(d, -87.0f))));
+  const V e = hn::Exp(d, hn::Neg(hn::Max(hn::Set(d, -87.0f), x)));
   return hn::Div(hn::Set(d, 1.0f), hn::Add(hn::Set(d, 1.0f), e));
 }
 
@@ -73,12 +73,19 @@ void swiglu_backward_span(float* gate, float* up, float* grad_y, size_t count) {
 constexpr float kGeluLinear = 1.5957691216057308f;  // 2 sqrt(2 / pi)
 constexpr float kGeluCubic = 0.07135481627f;        // 0.044715 of it
 
+// Beyond 30 the sigmoid is constant: clamped, no power of x overflows. In this order of arguments NaN stays NaN.
+template <class V>
+HWY_INLINE V clamp_tails(V x) {
+  const hn::ScalableTag<float> d;
+  return hn::Min(hn::Set(d, 30.0f), hn::Max(hn::Set(d, -30.0f), x));
+}
+
 void gelu_span(const float* x_span, float* y, size_t count) {
   const hn::ScalableTag<float> d;
   for_each(count, [&](auto load, auto store) {
-    const auto x = load(x_span);
-    const auto slope = hn::Add(hn::Set(d, kGeluLinear), hn::Mul(hn::Set(d, kGeluCubic), hn::Mul(x, x)));
-    store(hn::Mul(x, sigmoid(hn::Mul(x, slope))), y);
+    const auto x = load(x_span), z = clamp_tails(x);
+    const auto slope = hn::Add(hn::Set(d, kGeluLinear), hn::Mul(hn::Set(d, kGeluCubic), hn::Mul(z, z)));
+    store(hn::Mul(x, sigmoid(hn::Mul(z, slope))), y);
   });
 }
 
@@ -86,14 +93,12 @@ void gelu_backward_span(float* x_span, float* grad_y, size_t count) {
   const hn::ScalableTag<float> d;
   const auto one = hn::Set(d, 1.0f);
   for_each(count, [&](auto load, auto store) {
-    const auto x = load(x_span), grad = load(grad_y);
-    const auto square = hn::Mul(x, x);
+    const auto x = load(x_span), grad = load(grad_y), z = clamp_tails(x);
+    const auto square = hn::Mul(z, z);
     const auto slope = hn::Add(hn::Set(d, kGeluLinear), hn::Mul(hn::Set(d, kGeluCubic), square));
-    const auto s = sigmoid(hn::Mul(x, slope));
+    const auto s = sigmoid(hn::Mul(z, slope));
     const auto inner = hn::Add(hn::Set(d, kGeluLinear), hn::Mul(hn::Set(d, 3 * kGeluCubic), square));
-    // Where s is exactly 0 or 1 the second term is 0, also when x^3 overflows.
-    const auto bend = hn::Mul(s, hn::Sub(one, s));
-    const auto curved = hn::IfThenZeroElse(hn::Eq(bend, hn::Zero(d)), hn::Mul(hn::Mul(x, bend), inner));
+    const auto curved = hn::Mul(hn::Mul(z, hn::Mul(s, hn::Sub(one, s))), inner);
     store(hn::Mul(grad, hn::Add(s, curved)), x_span);
     store(hn::Mul(x, s), grad_y);
   });

@@ -1,7 +1,5 @@
 #include "headrace/model/linear_cross_entropy.h"
 
-#include <torch/all.h>
-
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/kernel/softmax_loss.h"
 #include "headrace/tensor/spans.h"
+#include "headrace/tensor/torch.h"
 
 namespace headrace::model {
 namespace {

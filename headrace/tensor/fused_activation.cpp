@@ -1,9 +1,8 @@
 #include "headrace/tensor/fused_activation.h"
 
-#include <torch/all.h>
-
 #include "headrace/kernel/activation.h"
 #include "headrace/tensor/spans.h"
+#include "headrace/tensor/torch.h"
 
 namespace headrace::tensor {
 namespace {

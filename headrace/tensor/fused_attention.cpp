@@ -1,13 +1,12 @@
 #include "headrace/tensor/fused_attention.h"
 
-#include <torch/all.h>
-
 #include <string>
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/attention.h"
 #include "headrace/kernel/rotary.h"
 #include "headrace/tensor/spans.h"
+#include "headrace/tensor/torch.h"
 
 namespace headrace::tensor {
 namespace {

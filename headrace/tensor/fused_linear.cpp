@@ -1,12 +1,11 @@
 #include "headrace/tensor/fused_linear.h"
 
-#include <torch/all.h>
-
 #include <string>
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/norm.h"
 #include "headrace/tensor/spans.h"
+#include "headrace/tensor/torch.h"
 
 namespace headrace::tensor {
 

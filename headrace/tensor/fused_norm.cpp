@@ -1,8 +1,7 @@
 #include "headrace/tensor/fused_norm.h"
 
-#include <torch/all.h>
-
 #include "headrace/tensor/spans.h"
+#include "headrace/tensor/torch.h"
 
 namespace headrace::tensor {
 namespace {
