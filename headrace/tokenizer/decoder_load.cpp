@@ -65,6 +65,7 @@ void Decoder::read_part(Fields& fields) {
   } else if (type == "Replace") {
     expect(!byte_fallback_ && !fuse_);
     Fields pattern(fields.require("pattern"), fields.where() + " Replace pattern", fields.source());
+    if (pattern.find("Regex") != nullptr) pattern.fail("is a Regex, which is not supported (a String is).");
     const std::string& from = pattern.text("String");
     pattern.finish();
     if (from.empty()) fields.fail("Replace has an empty pattern.");

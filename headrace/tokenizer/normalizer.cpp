@@ -64,6 +64,7 @@ void Normalizer::add(const Json& value, const std::string& where, std::string_vi
     steps_.push_back({Kind::kPrepend, "", fields.text("prepend")});
   } else if (type == "Replace") {
     Fields pattern(fields.require("pattern"), where + " Replace pattern", source);
+    if (pattern.find("Regex") != nullptr) pattern.fail("is a Regex, which is not supported (a String is).");
     const std::string& from = pattern.text("String");
     pattern.finish();
     if (from.empty()) fields.fail("Replace has an empty pattern.");

@@ -123,10 +123,22 @@ class Translator {
     at_ = end + 1;
   }
 
+  // \\u00E9: four hexadecimal digits.
+  void code_point() {
+    const std::string_view digits = in_.substr(at_ + 2, 4);
+    const bool is_hex = std::all_of(digits.begin(), digits.end(), [](char c) {
+      return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    });
+    if (digits.size() != 4 || !is_hex) refuse("the escape \\u");
+    out_ += "\\x{" + std::string(digits) + "}";
+    at_ += 6;
+  }
+
   void escape(bool in_class) {
     if (at_ + 1 >= in_.size()) refuse("a lone backslash");
     const char c = in_[at_ + 1];
     if (c == 'p' || c == 'P') return property();
+    if (c == 'u') return code_point();
     if (c == 's' || (c == 'S' && !in_class)) {
       out_ += in_class ? std::string(kSpaces) : (c == 's' ? "[" : "[^") + std::string(kSpaces) + "]";
     } else if (c == 'd' || c == 'D') {
