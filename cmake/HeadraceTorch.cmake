@@ -28,7 +28,8 @@ set(HEADRACE_LIBTORCH torch::torch_cpu)  # what a room below the torch line link
 if(HEADRACE_CUDA)
   _headrace_import(c10_cuda)
   _headrace_import(torch_cuda)
-  target_link_libraries(torch::torch_cuda INTERFACE torch::c10_cuda torch::torch_cpu CUDA::cudart)
+  # Only the linker hears of the toolkit: rooms compile as in a build without CUDA, so the compiler cache serves both.
+  target_link_libraries(torch::torch_cuda INTERFACE torch::c10_cuda torch::torch_cpu $<LINK_ONLY:CUDA::cudart>)
   # Its kernels register themselves when it is loaded; no symbol of ours asks for it.
   target_link_options(torch::torch_cuda INTERFACE -Wl,--no-as-needed)
   set(HEADRACE_LIBTORCH torch::torch_cuda)
