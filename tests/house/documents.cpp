@@ -10,7 +10,7 @@ namespace {
 // Made by the build, by the demo or by a run: everything under the first, and these names themselves.
 constexpr std::array<std::string_view, 6> kMadeFolders = {"build/", "demo/", ".deps/", "out/", "OUT/", "RUN_DIR/"};
 // Files of model and run folders, named without a folder.
-constexpr std::array<std::string_view, 3> kRunFileEndings = {".json", ".jsonl", ".safetensors"};
+constexpr std::array<std::string_view, 4> kRunFileEndings = {".json", ".jsonl", ".safetensors", "log.txt"};
 constexpr std::array<std::string_view, 7> kOwnFolders = {"headrace/", "tests/", "bench/", "docs/",
                                                          "tools/",    "cmake/", ".ci/"};
 constexpr std::array<std::string_view, 9> kSourceEndings = {".h",  ".cpp",   ".cu",  ".py",  ".md",
