@@ -6,6 +6,7 @@ PYTHON := .deps/venv/bin/python
 # Programs that use libtorch in several processes at a time must not spin against each other.
 export OMP_WAIT_POLICY ?= PASSIVE
 export CCACHE_SLOPPINESS ?= pch_defines,time_macros
+export CCACHE_BASEDIR ?= $(CURDIR)
 
 .PHONY: help setup build demo test clean
 .DEFAULT_GOAL := help
