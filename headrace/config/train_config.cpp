@@ -30,7 +30,7 @@ void validate_data(const TrainConfig& c) {
   require(!c.out.empty(), "out", "empty", "a folder for the result is needed: --out DIR");
   at_least(c.steps, 0, "steps");
   at_least(c.batch, 1, "batch");
-  at_least(c.accumulate, 1, "accumulate");
+  at_least(c.accumulate, 0, "accumulate");
   at_least(c.global_batch, 0, "global_batch");
   at_least(c.max_length, 2, "max_length");
   require(c.steps > 0 || (std::isfinite(c.epochs) && c.epochs > 0), "epochs", shown(c.epochs),

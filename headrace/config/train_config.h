@@ -15,16 +15,18 @@ struct TrainConfig {
   std::vector<std::string> data;
   std::vector<std::string> eval_data;
   std::string out;
+  bool overwrite = false;
   std::string init = "pretrained";
 
   int64_t steps = 0;
   double epochs = 1;
   int64_t batch = 8;
-  int64_t accumulate = 1;
+  int64_t accumulate = 0;
   int64_t global_batch = 0;
   int64_t max_length = 1024;
   std::string layout = "documents";
   std::string data_format = "auto";
+  std::string text_documents = "file";
   std::string chat_template = "auto";
   std::string loss_on = "assistant";
   std::string over_long = "truncate";
@@ -43,6 +45,7 @@ struct TrainConfig {
   double epsilon = 1e-8;
   double clip = 1;
 
+  std::vector<std::string> freeze;
   int64_t seed = 0;
   int64_t eval_every = 0;
   std::string device = "cpu";
@@ -67,6 +70,7 @@ struct TrainConfig {
     visit(FieldInfo{"data", "training files: .jsonl, .txt or .bin, the first two also .gz or .zst"}, data);
     visit(FieldInfo{"eval_data", "held-out files, never trained on"}, eval_data);
     visit(FieldInfo{"out", "run folder to make; the trained model goes to OUT/model"}, out);
+    visit(FieldInfo{"overwrite", "replace the run that OUT already holds"}, overwrite);
     visit(FieldInfo{"init",
                     "weights to start from: the folder's, or random ones from its config alone",
                     {"pretrained", "random"}},
@@ -74,8 +78,8 @@ struct TrainConfig {
     visit(FieldInfo{"steps", "optimizer steps; 0 for as many as `epochs` make"}, steps);
     visit(FieldInfo{"epochs", "passes over the data when `steps` is 0"}, epochs);
     visit(FieldInfo{"batch", "sequences in a micro-batch"}, batch);
-    visit(FieldInfo{"accumulate", "micro-batches in a step"}, accumulate);
-    visit(FieldInfo{"global_batch", "sequences in a step; 0 for batch x accumulate"}, global_batch);
+    visit(FieldInfo{"accumulate", "micro-batches in a step; 0: as many as global_batch asks for, else 1"}, accumulate);
+    visit(FieldInfo{"global_batch", "sequences in a step; 0: batch x accumulate"}, global_batch);
     visit(FieldInfo{"max_length", "longest sequence [tokens]"}, max_length);
     visit(FieldInfo{"layout",
                     "how sequences share a micro-batch: side by side, packed to max_length, or padded",
@@ -83,8 +87,11 @@ struct TrainConfig {
           layout);
     visit(FieldInfo{"data_format",
                     "form of the records",
-                    {"auto", "chat", "sharegpt", "instruction", "prompt", "text", "plain", "bin16", "bin32"}},
+                    {"auto", "chat", "sharegpt", "instruction", "alpaca", "prompt_completion", "text", "plain", "bin16",
+                     "bin32"}},
           data_format);
+    visit(FieldInfo{"text_documents", "what one document of a .txt is", {"file", "paragraphs", "lines"}},
+          text_documents);
     visit(FieldInfo{"chat_template", "template by name (chatml, llama3, ...); auto: recognise the model's"},
           chat_template);
     visit(FieldInfo{"loss_on", "tokens of a conversation that are trained", {"assistant", "all"}}, loss_on);
@@ -108,12 +115,14 @@ struct TrainConfig {
     visit(FieldInfo{"beta2", "decay of the second moment [0..1)"}, beta2);
     visit(FieldInfo{"epsilon", "added to the root of the second moment"}, epsilon);
     visit(FieldInfo{"clip", "largest global gradient norm; 0 for no clipping"}, clip);
+    visit(FieldInfo{"freeze", "parameters that stay as they are, by name; * stands for any characters"}, freeze);
   }
 
   template <class Visitor>
   void visit_run(Visitor& visit) {
     visit(FieldInfo{"seed", "the same seed gives the same bits"}, seed);
-    visit(FieldInfo{"eval_every", "evaluate after this many steps; 0 for only before and after"}, eval_every);
+    visit(FieldInfo{"eval_every", "evaluate after every so many steps and after the last; 0: only after the last"},
+          eval_every);
     visit(FieldInfo{"device", "where to compute", {"cpu", "cuda", "emulated"}}, device);
     visit(FieldInfo{"policy", "where the training state lives", {"resident"}}, policy);
     visit(FieldInfo{"recompute", "keep only each block's input and run its forward again in backward"}, recompute);

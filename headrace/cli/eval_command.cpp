@@ -1,0 +1,64 @@
+#include <cstdio>
+#include <memory>
+
+#include "headrace/base/errors.h"
+#include "headrace/cli/command.h"
+#include "headrace/cli/exit_code.h"
+#include "headrace/cli/field_options.h"
+#include "headrace/config/command_configs.h"
+#include "headrace/os/interrupt.h"
+#include "headrace/train/evaluate.h"
+#include "headrace/train/load.h"
+#include "headrace/train/training_data.h"
+
+namespace headrace::cli {
+namespace {
+
+data::CorpusConfig corpus_config(const config::EvalConfig& config) {
+  data::CorpusConfig corpus;
+  corpus.files = config.data;
+  corpus.format = data::parse_format(config.data_format);
+  corpus.loss_on = data::parse_loss_on(config.loss_on);
+  corpus.over_long = data::parse_over_long(config.over_long);
+  corpus.text_documents = data::parse_text_documents(config.text_documents);
+  corpus.max_length = config.max_length;
+  corpus.skip_bad_lines = config.skip_bad_lines;
+  return corpus;
+}
+
+int run(const FieldOptions& fields, bool json) {
+  config::EvalConfig config;
+  fields.apply(config);
+  if (config.model.empty()) throw ConfigError("cli.eval", "a model folder is needed: --model DIR.");
+  if (config.data.empty()) throw ConfigError("cli.eval", "at least one file is needed: --data FILE.");
+  if (config.batch < 1) throw ConfigError("cli.eval", "--batch is below 1.");
+  const os::InterruptGuard interrupts;
+  train::set_compute_threads(config.threads);
+  const train::LoadedModel loaded = train::load_pretrained(config.model);
+  const train::TextTools text(config.model, config.chat_template, loaded.model->shape().vocab_size);
+  train::EvaluationData data = train::open_evaluation_data(corpus_config(config), text.codec(),
+                                                           data::parse_layout(config.layout), config.batch, {});
+  for (const std::string& warning : data.corpus->coverage().warnings) {
+    std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  }
+  const train::EvaluationResult result = train::evaluate(*loaded.model, loaded.blocks(), data.evaluation,
+                                                         [](int64_t) { return !os::InterruptGuard::requested(); });
+  if (os::InterruptGuard::requested()) return kInterrupted;
+  if (json) {
+    std::printf("%s\n", result.to_json().dump().c_str());
+  } else {
+    std::printf("loss %.4f nats a token, perplexity %.3f, over %lld tokens\n", result.loss(), result.perplexity(),
+                static_cast<long long>(result.trained_tokens));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+Run add_eval(CLI::App& app) {
+  const auto fields = std::make_shared<FieldOptions>();
+  fields->add_to(app, config::EvalConfig{});
+  return [fields](bool json) { return run(*fields, json); };
+}
+
+}  // namespace headrace::cli

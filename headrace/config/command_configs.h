@@ -1,0 +1,108 @@
+// Settings of the commands that do not train. Plain data; the defaults are those of --help.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "headrace/config/fields.h"
+
+namespace headrace::config {
+
+struct EvalConfig {
+  std::string model;
+  std::vector<std::string> data;
+  int64_t batch = 8;
+  int64_t max_length = 1024;
+  std::string layout = "documents";
+  std::string data_format = "auto";
+  std::string text_documents = "file";
+  std::string chat_template = "auto";
+  std::string loss_on = "assistant";
+  std::string over_long = "truncate";
+  bool skip_bad_lines = false;
+  int64_t threads = 0;
+
+  template <class Visitor>
+  void visit_fields(Visitor&& visit) {
+    visit(FieldInfo{"model", "Hugging Face model folder"}, model);
+    visit(FieldInfo{"data", "files to score: .jsonl, .txt or .bin, the first two also .gz or .zst"}, data);
+    visit(FieldInfo{"batch", "sequences scored at a time"}, batch);
+    visit(FieldInfo{"max_length", "longest sequence [tokens]"}, max_length);
+    visit(FieldInfo{"layout", "how sequences share a batch", {"documents", "packed"}}, layout);
+    visit(FieldInfo{"data_format",
+                    "form of the records",
+                    {"auto", "chat", "sharegpt", "instruction", "alpaca", "prompt_completion", "text", "plain", "bin16",
+                     "bin32"}},
+          data_format);
+    visit(FieldInfo{"text_documents", "what one document of a .txt is", {"file", "paragraphs", "lines"}},
+          text_documents);
+    visit(FieldInfo{"chat_template", "template by name (chatml, llama3, ...); auto: recognise the model's"},
+          chat_template);
+    visit(FieldInfo{"loss_on", "tokens of a conversation that are scored", {"assistant", "all"}}, loss_on);
+    visit(FieldInfo{"over_long", "what to do with sequences over max_length", {"truncate", "skip", "error"}},
+          over_long);
+    visit(FieldInfo{"skip_bad_lines", "count lines that cannot be read instead of stopping"}, skip_bad_lines);
+    visit(FieldInfo{"threads", "compute threads; 0 for all cores"}, threads);
+  }
+};
+
+struct GenerateConfig {
+  std::string model;
+  std::string prompt;
+  bool chat = false;
+  std::string system;
+  std::string chat_template = "auto";
+  int64_t max_new_tokens = 128;
+  double temperature = 0;
+  int64_t top_k = 0;
+  double top_p = 1;
+  int64_t seed = 0;
+  int64_t threads = 0;
+
+  template <class Visitor>
+  void visit_fields(Visitor&& visit) {
+    visit(FieldInfo{"model", "Hugging Face model folder"}, model);
+    visit(FieldInfo{"prompt", "text to go on from"}, prompt);
+    visit(FieldInfo{"chat", "take the prompt as a user's message and answer it"}, chat);
+    visit(FieldInfo{"system", "system message of the conversation, with --chat"}, system);
+    visit(FieldInfo{"chat_template", "template by name (chatml, llama3, ...); auto: recognise the model's"},
+          chat_template);
+    visit(FieldInfo{"max_new_tokens", "longest answer [tokens]"}, max_new_tokens);
+    visit(FieldInfo{"temperature", "0: always the likeliest token; 1: as the model says"}, temperature);
+    visit(FieldInfo{"top_k", "sample among so many of the likeliest tokens; 0: all"}, top_k);
+    visit(FieldInfo{"top_p", "sample among the likeliest tokens of this total probability (0..1]"}, top_p);
+    visit(FieldInfo{"seed", "of the sampling"}, seed);
+    visit(FieldInfo{"threads", "compute threads; 0 for all cores"}, threads);
+  }
+};
+
+struct ExportConfig {
+  std::string model;
+  std::string out;
+  std::string dtype = "auto";
+  std::string init = "pretrained";
+  int64_t seed = 0;
+
+  template <class Visitor>
+  void visit_fields(Visitor&& visit) {
+    visit(FieldInfo{"model", "Hugging Face model folder to read"}, model);
+    visit(FieldInfo{"out", "Hugging Face model folder to write"}, out);
+    visit(FieldInfo{"dtype", "numbers in the result; auto: as in the model folder", {"auto", "fp32", "bf16", "fp16"}},
+          dtype);
+    visit(FieldInfo{"init", "weights: the folder's, or random ones from its config alone", {"pretrained", "random"}},
+          init);
+    visit(FieldInfo{"seed", "of the random weights"}, seed);
+  }
+};
+
+struct TokenizeConfig {
+  std::string model;
+
+  template <class Visitor>
+  void visit_fields(Visitor&& visit) {
+    visit(FieldInfo{"model", "Hugging Face model folder, or a tokenizer.json"}, model);
+  }
+};
+
+}  // namespace headrace::config

@@ -1,0 +1,63 @@
+#include "headrace/policy/non_finite.h"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+
+#include "headrace/model/run.h"
+
+namespace headrace::policy {
+namespace {
+
+// "element 17: nan" of the first offender.
+std::optional<std::string> first_non_finite(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.detach().to(at::kCPU, at::kFloat).contiguous();
+  const float* values = flat.data_ptr<float>();
+  for (int64_t i = 0; i < flat.numel(); ++i) {
+    if (!std::isfinite(values[i])) return "element " + std::to_string(i) + ": " + std::to_string(values[i]);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> in_parameters(const model::BlockSpec& spec, const at::Tensor& flat, const char* what) {
+  if (!flat.defined()) return std::nullopt;
+  for (const model::ParameterSpec& parameter : spec.parameters) {
+    const auto found = first_non_finite(flat.slice(0, parameter.offset, parameter.offset + parameter.numel));
+    if (found) return "block " + spec.name + ", " + what + " " + parameter.name + ", " + *found;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> in_outputs(const model::Model& model, std::span<const model::BlockBuffers> blocks,
+                                      const model::Batch& batch) {
+  at::Tensor x;
+  for (int64_t i = 0; i < model.head_index(); ++i) {
+    x = model::forward_block(model, i, blocks[static_cast<size_t>(i)], x, batch, model::Keep::kNothing).output_NC;
+    if (const auto found = first_non_finite(x)) {
+      return "block " + model.blocks()[static_cast<size_t>(i)].name + ", output, " + *found;
+    }
+  }
+  if (!std::isfinite(model::loss(model, blocks.back(), blocks.front(), x, batch).loss_sum)) {
+    return "block " + model.blocks().back().name + ", loss";
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string locate_non_finite(const model::Model& model, std::span<const model::BlockBuffers> blocks,
+                              std::span<const model::Batch> micro_batches) {
+  const at::NoGradGuard no_grad;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (const auto found = in_parameters(model.blocks()[i], blocks[i].weights, "weight")) return *found;
+  }
+  for (const model::Batch& batch : micro_batches) {
+    if (const auto found = in_outputs(model, blocks, batch)) return *found;
+  }
+  for (size_t i = blocks.size(); i-- > 0;) {
+    if (const auto found = in_parameters(model.blocks()[i], blocks[i].gradients, "gradient")) return *found;
+  }
+  return "no single element: a sum overflowed";
+}
+
+}  // namespace headrace::policy

@@ -1,0 +1,271 @@
+#include "headrace/train/trainer.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "headrace/base/errors.h"
+#include "headrace/base/pattern.h"
+#include "headrace/base/units.h"
+#include "headrace/checkpoint/export.h"
+#include "headrace/device/device.h"
+#include "headrace/optim/schedule.h"
+#include "headrace/os/memory_facts.h"
+#include "headrace/plan/memory.h"
+#include "headrace/policy/resident.h"
+#include "headrace/telemetry/progress.h"
+#include "headrace/telemetry/spans.h"
+#include "headrace/train/load.h"
+#include "headrace/train/micro_batch.h"
+#include "headrace/train/run_folder.h"
+#include "headrace/train/training_data.h"
+
+namespace headrace::train {
+namespace {
+
+using telemetry::Phase;
+using telemetry::PhaseTimes;
+
+constexpr double kMessageInterval_s = 5;  // between messages about reading data
+
+class Trainer {
+ public:
+  Trainer(const config::TrainConfig& config, const TrainOptions& options)
+      : config_(config),
+        options_(options),
+        progress_(options.progress),
+        folder_(config, [this](std::string_view line) { progress_.message(line); }) {}
+
+  TrainResult run() {
+    prepare();
+    while (!should_stop() && step()) {
+      const bool is_due = config_.eval_every > 0 && result_.steps % config_.eval_every == 0;
+      if (is_due && result_.steps < total_steps_) evaluate_now();
+    }
+    progress_.finish();
+    result_.was_interrupted = should_stop();
+    if (!result_.was_interrupted) evaluate_now();
+    save();
+    return result_;
+  }
+
+ private:
+  bool should_stop() const { return options_.should_stop && options_.should_stop(); }
+  void prepare();
+  int64_t limited_length(const config::ModelShape& shape);
+  void check_memory(const model::Model& model);
+  void describe_data();
+  bool step();
+  void record(const data::StepBatch& batch, const policy::StepResult& result, double learning_rate, double waited_s);
+  void evaluate_now();
+  void save();
+
+  const config::TrainConfig& config_;
+  const TrainOptions& options_;
+  telemetry::ProgressLine progress_;
+  RunFolder folder_;
+  std::unique_ptr<TextTools> text_;
+  TrainingData data_;
+  LoadedModel loaded_;
+  std::unique_ptr<policy::Resident> policy_;
+  optim::ScheduleConfig schedule_;
+  int64_t total_steps_ = 0;
+  PhaseTimes times_;
+  TrainResult result_;
+};
+
+void Trainer::prepare() {
+  if (device::parse(config_.device) != device::Kind::kCpu) {
+    throw ConfigError("train.prepare", "--device " + config_.device +
+                                           " cannot train yet: the resident policy runs on --device cpu only.");
+  }
+  set_compute_threads(config_.threads);
+  const config::ModelShape shape = config::ModelShape::load(config_.model);
+  for (const std::string& note : shape.notes) folder_.log().info(note);
+  text_ = std::make_unique<TextTools>(config_.model, config_.chat_template, shape.vocab_size);
+  double last_message_s = PhaseTimes::steady_seconds();
+  data_ = open_training_data(config_, text_->codec(), limited_length(shape), [&](const data::Progress& progress) {
+    if (PhaseTimes::steady_seconds() - last_message_s < kMessageInterval_s) return;
+    last_message_s = PhaseTimes::steady_seconds();
+    folder_.log().info("reading " + progress.file + ": " + format_count(progress.documents) + " documents, " +
+                       format_count(progress.tokens) + " tokens");
+  });
+  describe_data();
+  check_memory(model::Model(shape));
+  loaded_ = config_.init == "random" ? load_random(config_.model, static_cast<uint64_t>(config_.seed))
+                                     : load_pretrained(config_.model);
+  policy::Resident::Settings settings{
+      {config_.beta1, config_.beta2, config_.epsilon, config_.weight_decay, config_.clip},
+      config_.recompute,
+      [this](std::string_view name) { return matches_any(name, config_.freeze); }};
+  policy_ = std::make_unique<policy::Resident>(*loaded_.model, loaded_.weights, std::move(settings));
+  if (policy_->trained_parameters().empty()) {
+    throw ConfigError("train.prepare", "--freeze leaves none of the model's parameters to train.");
+  }
+  total_steps_ = data_.loader->total_steps();
+  schedule_ = {optim::parse_schedule(config_.schedule),
+               config_.lr,
+               std::max<int64_t>(1, total_steps_),
+               config_.warmup,
+               config_.decay_steps,
+               config_.min_lr_ratio};
+  folder_.log().info("training " + format_count(static_cast<int64_t>(policy_->trained_parameters().size())) +
+                     " tensors, " + format_count(policy_->state_numel()) + " numbers, for " +
+                     format_count(total_steps_) + " steps of " + std::to_string(data_.batch.global_batch) +
+                     " sequences");
+}
+
+// Learned positions are a hard limit; rotary ones only a habit of the model.
+int64_t Trainer::limited_length(const config::ModelShape& shape) {
+  if (shape.max_positions == 0 || config_.max_length <= shape.max_positions) return config_.max_length;
+  const std::string text = "max_length " + std::to_string(config_.max_length) + " exceeds the " +
+                           std::to_string(shape.max_positions) + " positions the model was made for";
+  if (!shape.has_learned_positions()) {
+    folder_.log().warn(text + "; its rotary embedding will extrapolate.");
+    return config_.max_length;
+  }
+  folder_.log().warn(text + "; using " + std::to_string(shape.max_positions) + ".");
+  return shape.max_positions;
+}
+
+void Trainer::describe_data() {
+  const data::Coverage& coverage = data_.corpus->coverage();
+  for (const std::string& warning : coverage.warnings) folder_.log().warn(warning);
+  folder_.log().info("data: " + format_count(coverage.documents) + " documents, " + format_count(coverage.tokens) +
+                     " tokens, " + format_count(coverage.trained_tokens) + " of them trained");
+}
+
+void Trainer::check_memory(const model::Model& model) {
+  std::vector<int64_t> lengths;
+  for (const data::Corpus::Document& document : data_.corpus->documents()) {
+    lengths.push_back(std::min(document.length(), config_.max_length));
+  }
+  const int64_t count = std::min<int64_t>(data_.batch.micro_batch, static_cast<int64_t>(lengths.size()));
+  std::partial_sort(lengths.begin(), lengths.begin() + count, lengths.end(), std::greater<>());
+  plan::MemoryRequest request;
+  for (int64_t i = 0; i < count; ++i) request.tokens += lengths[static_cast<size_t>(i)];
+  if (config_.layout != "documents") request.tokens = data_.batch.micro_batch * config_.max_length;
+  request.trained_tokens = request.tokens;
+  for (const model::BlockSpec& block : model.blocks()) request.parameters += block.numel;
+  request.state_parameters = request.parameters;
+  request.recompute = config_.recompute;
+  const plan::MemoryPlan plan = plan::plan_memory(model.shape(), request);
+  folder_.log().info("memory: " + plan.text());
+  plan::require_fits(plan, os::memory_facts().available_bytes, "what this machine has available");
+  if (!config_.host_budget.empty()) plan::require_fits(plan, parse_bytes(config_.host_budget), "--host-budget");
+}
+
+bool Trainer::step() {
+  times_.begin_step();
+  const double waiting_since_s = PhaseTimes::steady_seconds();
+  const std::optional<data::StepBatch> batch = data_.loader->next();
+  const double waited_s = PhaseTimes::steady_seconds() - waiting_since_s;
+  if (!batch) return false;
+  times_.add(Phase::kDataWait, waited_s);
+  std::vector<model::Batch> micro_batches;
+  for (const data::MicroBatch& micro_batch : batch->micro_batches) {
+    micro_batches.push_back(to_model_batch(micro_batch));
+  }
+  const double learning_rate = optim::learning_rate(schedule_, batch->step);
+  const policy::StepResult result = policy_->step({batch->step, micro_batches, learning_rate});
+  times_.end_step();
+  times_.add(Phase::kForward, result.forward_s);
+  times_.add(Phase::kBackward, result.backward_s);
+  times_.add(Phase::kUpdate, result.update_s);
+  record(*batch, result, learning_rate, waited_s);
+  return true;
+}
+
+void Trainer::record(const data::StepBatch& batch, const policy::StepResult& result, double learning_rate,
+                     double waited_s) {
+  result_.steps = batch.step + 1;
+  result_.tokens += batch.tokens;
+  result_.trained_tokens += result.trained_tokens;
+  if (result.trained_tokens == 0) {
+    folder_.log().warn("step " + std::to_string(result_.steps) + " has no token to learn; nothing was updated.");
+  } else {
+    result_.final_loss = result.loss();
+  }
+  const double seconds = times_.last_step_s();
+  const int64_t memory = os::memory_facts().resident_bytes;
+  folder_.write_metrics({{"step", result_.steps},
+                         {"epoch", batch.epoch},
+                         {"loss", result.loss()},
+                         {"lr", learning_rate},
+                         {"gradient_norm", result.gradient_norm},
+                         {"clip_factor", result.clip_factor},
+                         {"tokens", batch.tokens},
+                         {"trained_tokens", result.trained_tokens},
+                         {"trained_tokens_per_s", static_cast<double>(result.trained_tokens) / seconds},
+                         {"step_time_s", seconds},
+                         {"data_wait_s", waited_s},
+                         {"forward_s", result.forward_s},
+                         {"backward_s", result.backward_s},
+                         {"update_s", result.update_s},
+                         {"memory_bytes", memory}},
+                        "train");
+  const double left = total_steps_ > 0 ? static_cast<double>(total_steps_ - result_.steps) * times_.step_time_s() : -1;
+  progress_.update({result_.steps, total_steps_, result.loss(), learning_rate,
+                    static_cast<double>(result.trained_tokens) / seconds, left, memory},
+                   PhaseTimes::steady_seconds());
+}
+
+void Trainer::evaluate_now() {
+  if (!data_.evaluation) return;
+  const PhaseTimes::Span span(times_, Phase::kEval);
+  const double begin_s = PhaseTimes::steady_seconds();
+  const EvaluationResult evaluation =
+      evaluate(*loaded_.model, policy_->blocks(), *data_.evaluation, [this](int64_t) { return !should_stop(); });
+  if (should_stop()) return;
+  folder_.write_metrics({{"step", result_.steps},
+                         {"loss", evaluation.loss()},
+                         {"perplexity", evaluation.perplexity()},
+                         {"tokens", evaluation.trained_tokens},
+                         {"eval_time_s", PhaseTimes::steady_seconds() - begin_s}},
+                        "eval");
+  char text[96];
+  std::snprintf(text, sizeof text, "step %lld  held-out loss %.4f  perplexity %.3f",
+                static_cast<long long>(result_.steps), evaluation.loss(), evaluation.perplexity());
+  folder_.log().info(text);
+  result_.evaluation = evaluation;
+}
+
+void Trainer::save() {
+  const PhaseTimes::Span span(times_, Phase::kSave);
+  checkpoint::export_model(config_.model, folder_.model_path(), *loaded_.model, policy_->weights(),
+                           export_dtype(config_.export_dtype, config_.model));
+  result_.model = folder_.model_path();
+  result_.step_time_s = times_.step_time_s();
+  result_.stall_share = times_.stall_share();
+  const double seconds = times_.step_time_s() * static_cast<double>(times_.num_steps());
+  result_.trained_tokens_per_s = seconds > 0 ? static_cast<double>(result_.trained_tokens) / seconds : 0;
+  folder_.log().info((result_.was_interrupted ? "interrupted after step " + std::to_string(result_.steps) + " of " +
+                                                    std::to_string(total_steps_) + ": saved the model as it is in "
+                                              : "saved the model in ") +
+                     result_.model.string());
+}
+
+}  // namespace
+
+Json TrainResult::to_json() const {
+  Json json = {{"steps", steps},
+               {"tokens", tokens},
+               {"trained_tokens", trained_tokens},
+               {"trained_tokens_per_s", trained_tokens_per_s},
+               {"step_time_s", step_time_s},
+               {"stall_share", stall_share},
+               {"final_loss", final_loss},
+               {"out", model.string()}};
+  if (evaluation) json["eval"] = evaluation->to_json();
+  return json;
+}
+
+TrainResult train(const config::TrainConfig& config, const TrainOptions& options) {
+  config::validate(config);
+  return Trainer(config, options).run();
+}
+
+}  // namespace headrace::train

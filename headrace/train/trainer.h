@@ -1,0 +1,41 @@
+// A training run from settings to a Hugging Face folder: builds every part, holds the step, owns every thread.
+// The calling thread is the trainer thread of docs/threads.md.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "headrace/config/train_config.h"
+#include "headrace/train/evaluate.h"
+
+namespace headrace::train {
+
+struct TrainResult {
+  int64_t steps = 0;           // done
+  int64_t tokens = 0;          // seen
+  int64_t trained_tokens = 0;  // of them, with a target
+  double trained_tokens_per_s = 0;
+  double step_time_s = 0;                      // mean
+  double stall_share = 0;                      // share of the steps' time in which compute waited [0..1]
+  double final_loss = 0;                       // of the last step [nats a trained token]
+  std::optional<EvaluationResult> evaluation;  // after the last step
+  bool was_interrupted = false;
+  std::filesystem::path model;  // the result: OUT/model
+
+  Json to_json() const;
+};
+
+// Where the run tells how it goes and asks whether to stop.
+struct TrainOptions {
+  std::FILE* progress = stderr;
+  std::function<bool()> should_stop = {};  // asked between steps and evaluation batches; true ends with what there is
+};
+
+// Trains and writes OUT/model. When asked to stop, the step under way is finished and the model saved as it is.
+// Throws ConfigError, DataError, CapacityError before anything was trained; RunError or IoError later.
+TrainResult train(const config::TrainConfig& config, const TrainOptions& options);
+
+}  // namespace headrace::train

@@ -1,0 +1,74 @@
+#include "headrace/train/training_data.h"
+
+#include <utility>
+
+#include "headrace/data/split.h"
+
+namespace headrace::train {
+namespace {
+
+std::optional<int64_t> unless_zero(int64_t value) { return value == 0 ? std::nullopt : std::optional<int64_t>(value); }
+
+data::OrderConfig order_config(const config::TrainConfig& config, int64_t max_length) {
+  data::OrderConfig order;
+  order.seed = static_cast<uint64_t>(config.seed);
+  order.layout = data::parse_layout(config.layout);
+  order.max_length = max_length;
+  return order;
+}
+
+}  // namespace
+
+data::CorpusConfig corpus_config(const config::TrainConfig& config, const std::vector<std::string>& files,
+                                 int64_t max_length) {
+  data::CorpusConfig corpus;
+  corpus.files = files;
+  corpus.format = data::parse_format(config.data_format);
+  corpus.loss_on = data::parse_loss_on(config.loss_on);
+  corpus.over_long = data::parse_over_long(config.over_long);
+  corpus.text_documents = data::parse_text_documents(config.text_documents);
+  corpus.max_length = max_length;
+  corpus.skip_bad_lines = config.skip_bad_lines;
+  corpus.group_field = config.group_field;
+  return corpus;
+}
+
+EvaluationData open_evaluation_data(const data::CorpusConfig& corpus_settings, const data::Codec& codec,
+                                    data::Layout layout, int64_t batch, const data::OnProgress& on_progress) {
+  std::shared_ptr<const data::Corpus> corpus = data::load_corpus(corpus_settings, codec, on_progress);
+  data::OrderConfig order;
+  order.shuffle = false;
+  order.layout = layout;
+  order.max_length = corpus_settings.max_length;
+  return {corpus, data::Evaluation(corpus, data::all_of(*corpus), order, batch)};
+}
+
+TrainingData open_training_data(const config::TrainConfig& config, const data::Codec& codec, int64_t max_length,
+                                const data::OnProgress& on_progress) {
+  TrainingData result;
+  result.batch = data::resolve_batch(
+      {unless_zero(config.global_batch), config.batch, unless_zero(config.accumulate), /*ranks=*/1});
+  const data::OrderConfig order = order_config(config, max_length);
+  result.corpus = data::load_corpus(corpus_config(config, config.data, max_length), codec, on_progress);
+  data::Split split{data::all_of(*result.corpus), {}};
+  if (config.held_out > 0) {
+    split = data::split_corpus(*result.corpus, {.fraction = config.held_out, .seed = order.seed});
+    result.eval_corpus = result.corpus;
+    result.evaluation.emplace(result.corpus, std::move(split.held_out), order, result.batch.micro_batch);
+  } else if (!config.eval_data.empty()) {
+    EvaluationData held_out = open_evaluation_data(corpus_config(config, config.eval_data, max_length), codec,
+                                                   order.layout, result.batch.micro_batch, on_progress);
+    result.eval_corpus = std::move(held_out.corpus);
+    result.evaluation.emplace(std::move(held_out.evaluation));
+  }
+  data::LoaderConfig loader;
+  loader.order = order;
+  loader.batch = result.batch.micro_batch;
+  loader.accumulate = result.batch.accumulate;
+  loader.max_steps = config.steps;
+  loader.max_epochs = config.steps > 0 ? 0 : config.epochs;
+  result.loader = std::make_unique<data::Loader>(result.corpus, std::move(split.train), loader);
+  return result;
+}
+
+}  // namespace headrace::train

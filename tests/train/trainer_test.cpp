@@ -1,0 +1,172 @@
+#include "headrace/train/trainer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "headrace/base/errors.h"
+#include "headrace/os/file.h"
+#include "tests/support/temp_folder.h"
+#include "tests/support/tiny_folder.h"
+
+namespace headrace::train {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  TrainerTest() : progress_(std::fopen("/dev/null", "w")) {
+    support::write_tiny_folder(folder_ / "model");
+    std::string chats;
+    for (int i = 0; i < 24; ++i) {
+      const Json user = {{"role", "user"}, {"content", "What is " + std::to_string(i) + "?"}};
+      const Json assistant = {{"role", "assistant"}, {"content", "It is a number, the " + std::to_string(i) + "th."}};
+      chats += Json{{"messages", {user, assistant}}}.dump() + "\n";
+    }
+    support::write_file(folder_ / "chat.jsonl", chats);
+  }
+  ~TrainerTest() override { std::fclose(progress_); }
+
+  config::TrainConfig config(const std::string& out) const {
+    config::TrainConfig config;
+    config.model = folder_ / "model";
+    config.init = "random";
+    config.data = {folder_ / "chat.jsonl"};
+    config.out = folder_ / out;
+    config.chat_template = "chatml";
+    config.steps = 6;
+    config.batch = 4;
+    config.lr = 1e-2;
+    config.held_out = 0.2;
+    config.threads = 2;
+    return config;
+  }
+  TrainResult run(const config::TrainConfig& config, std::function<bool()> should_stop = {}) {
+    return train(config, {progress_, std::move(should_stop)});
+  }
+  static std::vector<Json> lines(const fs::path& path) {
+    std::vector<Json> result;
+    std::ifstream file(path);
+    for (std::string line; std::getline(file, line);) result.push_back(Json::parse(line));
+    return result;
+  }
+
+  TempFolder folder_;
+  std::FILE* progress_;
+};
+
+TEST_F(TrainerTest, LeavesACompleteRunFolder) {
+  const TrainResult result = run(config("run"));
+  const fs::path out = folder_ / "run";
+  EXPECT_EQ(result.steps, 6);
+  EXPECT_GT(result.trained_tokens, 0);
+  EXPECT_LT(result.trained_tokens, result.tokens);  // the user's words are not trained
+  EXPECT_EQ(result.model, out / "model");
+  for (const char* name : {"config.json", "metrics.jsonl", "log.txt", "model/config.json", "model/model.safetensors",
+                           "model/tokenizer.json"}) {
+    EXPECT_TRUE(fs::exists(out / name)) << name;
+  }
+  EXPECT_FALSE(fs::is_empty(out / "tensorboard"));
+  const std::vector<Json> metrics = lines(out / "metrics.jsonl");
+  ASSERT_EQ(metrics.size(), 7u);  // six steps and one evaluation
+  EXPECT_EQ(metrics[5]["step"], 6);
+  EXPECT_LT(metrics[5]["loss"], metrics[0]["loss"]);
+  EXPECT_EQ(metrics[5]["loss"], result.final_loss);
+  EXPECT_EQ(metrics[6]["perplexity"], result.evaluation->perplexity());
+  config::TrainConfig resolved;
+  config::apply_json(Json::parse(os::read_file(out / "config.json")), "config.json", resolved);
+  EXPECT_EQ(resolved.lr, 1e-2);
+}
+
+TEST_F(TrainerTest, SameSeedGivesTheSameBits) {
+  run(config("a"));
+  run(config("b"));
+  EXPECT_EQ(os::read_file(folder_ / "a/model/model.safetensors"), os::read_file(folder_ / "b/model/model.safetensors"));
+  config::TrainConfig other = config("c");
+  other.seed = 1;
+  run(other);
+  EXPECT_NE(os::read_file(folder_ / "a/model/model.safetensors"), os::read_file(folder_ / "c/model/model.safetensors"));
+}
+
+TEST_F(TrainerTest, EvaluationAndRecomputationChangeNoBit) {
+  run(config("plain"));
+  config::TrainConfig busy = config("busy");
+  busy.eval_every = 2;
+  busy.recompute = true;
+  run(busy);
+  EXPECT_EQ(os::read_file(folder_ / "plain/model/model.safetensors"),
+            os::read_file(folder_ / "busy/model/model.safetensors"));
+  EXPECT_EQ(lines(folder_ / "busy/metrics.jsonl").size(), 9u);
+}
+
+TEST_F(TrainerTest, AnInterruptSavesWhatThereIs) {
+  int asked = 0;
+  const TrainResult result = run(config("run"), [&] { return ++asked > 2; });
+  EXPECT_TRUE(result.was_interrupted);
+  EXPECT_EQ(result.steps, 2);
+  EXPECT_FALSE(result.evaluation.has_value());
+  EXPECT_TRUE(fs::exists(result.model / "model.safetensors"));
+  EXPECT_THAT(os::read_file(folder_ / "run/log.txt"), HasSubstr("interrupted after step 2 of 6: saved"));
+}
+
+TEST_F(TrainerTest, RefusesToOverwriteUnlessAsked) {
+  run(config("run"));
+  EXPECT_THROW(run(config("run")), ConfigError);
+  config::TrainConfig again = config("run");
+  again.overwrite = true;
+  EXPECT_EQ(run(again).steps, 6);
+  support::write_file(folder_ / "thesis.tex", "");
+  config::TrainConfig careless = config("");
+  careless.overwrite = true;
+  EXPECT_THROW(run(careless), ConfigError);
+  EXPECT_TRUE(fs::exists(folder_ / "thesis.tex"));
+}
+
+TEST_F(TrainerTest, ABudgetTooSmallIsRefusedBeforeTraining) {
+  config::TrainConfig small = config("run");
+  small.host_budget = "100KiB";
+  try {
+    run(small);
+    FAIL() << "trained";
+  } catch (const CapacityError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--host-budget is 100 KiB"));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "run/model"));
+}
+
+TEST_F(TrainerTest, FreezingEverythingIsRefused) {
+  config::TrainConfig frozen = config("run");
+  frozen.freeze = {"*"};
+  EXPECT_THROW(run(frozen), ConfigError);
+}
+
+TEST_F(TrainerTest, ConversationsWithoutATemplateNameTheFlag) {
+  config::TrainConfig untold = config("run");
+  untold.chat_template = "auto";
+  try {
+    run(untold);
+    FAIL() << "trained";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--chat-template"));
+  }
+}
+
+TEST_F(TrainerTest, BatchArithmeticIsChecked) {
+  config::TrainConfig wrong = config("run");
+  wrong.global_batch = 256;
+  wrong.accumulate = 8;
+  try {
+    run(wrong);
+    FAIL() << "trained";
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("64"));
+  }
+}
+
+}  // namespace
+}  // namespace headrace::train
