@@ -24,9 +24,9 @@ void validate(const SamplingConfig& config);
 int64_t sample(const at::Tensor& logits, const SamplingConfig& config, Rng& rng);
 
 struct GenerationConfig {
-  SamplingConfig sampling;
+  SamplingConfig sampling = {};
   int64_t max_new_tokens = 128;
-  std::vector<int64_t> stop_ids;  // generation ends at any of these; it is not part of the result
+  std::vector<int64_t> stop_ids = {};  // generation ends at any of these; it is not part of the result
   uint64_t seed = 0;
 };
 

@@ -1,5 +1,6 @@
 #include "headrace/policy/resident.h"
 
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -162,8 +163,10 @@ TEST_F(ResidentTest, NonFiniteStopsNamingStepBlockAndTensor) {
 
 TEST_F(ResidentTest, AnOverflowingOutputIsNamed) {
   std::vector<at::Tensor> weights = random_weights(model_, 1);
-  const model::ParameterSpec* down = model_.blocks()[1].find(model::Role::kDown);
-  weights[1].slice(0, down->offset, down->offset + down->numel).fill_(3e38f);
+  for (const model::Role role : {model::Role::kGate, model::Role::kUp}) {
+    const model::ParameterSpec* matrix = model_.blocks()[1].find(role);
+    weights[1].slice(0, matrix->offset, matrix->offset + matrix->numel).mul_(1e30f);  // their product overflows
+  }
   Resident policy(model_, weights, {kOptimizer});
   try {
     policy.step({0, batches_, 1e-2});

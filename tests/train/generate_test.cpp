@@ -73,7 +73,8 @@ TEST_F(GenerateTest, GreedyEqualsTheArgmaxOfTheFullForward) {
   ASSERT_EQ(made.size(), 8u);
   std::vector<int64_t> ids = prompt_;
   for (int64_t id : made) {
-    const model::Batch batch = model::pack(std::vector{ids}, std::vector{ids});
+    const std::vector<std::vector<int64_t>> documents{ids};
+    const model::Batch batch = model::pack(documents, documents);
     const at::Tensor x = model::forward_all(model_, blocks_, batch);
     const at::Tensor last = model::logits(model_, blocks_.back(), blocks_.front(), x)[batch.num_tokens() - 1];
     EXPECT_EQ(id, last.argmax().item<int64_t>());
