@@ -57,10 +57,11 @@ class Complaints {
 
 // A name from a stranger's file, fit for a message.
 std::string quoted(const std::string& name) {
-  std::string text = name.substr(0, 120);
+  std::string text = "\"";
+  text.append(name, 0, 120);
   std::ranges::replace_if(
       text, [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\x7f'; }, '?');
-  return '"' + text + (name.size() > 120 ? "...\"" : "\"");
+  return text.append(name.size() > 120 ? "...\"" : "\"");
 }
 
 std::string text_of(const std::vector<int64_t>& shape) {
