@@ -151,43 +151,43 @@ def flagged():
         "<|both|>", lstrip=True, rstrip=True) + plain
 
 
-def make_tokenizers():
+def tokenizer_makers(scale=1):
+    """Name to a function that trains it; `scale` multiplies the size of the vocabulary."""
     chat = special("<|endoftext|>", "<|im_start|>", "<|im_end|>")
-    small = 320
-    out = {
-        "gpt2": train_byte_level(byte_level(use_regex=True), 900, specials=special("<|endoftext|>")),
-        "llama3": train_byte_level(sequence(split(Regex(LLAMA3)), byte_level()), 900, ignore_merges=True,
+    small, large = 320, 900 * scale
+    return {
+        "gpt2": lambda: train_byte_level(byte_level(use_regex=True), large, specials=special("<|endoftext|>")),
+        "llama3": lambda: train_byte_level(sequence(split(Regex(LLAMA3)), byte_level()), large, ignore_merges=True,
                                    tokens=special("<|begin_of_text|>", "<|eot_id|>")),
-        "qwen2": train_byte_level(sequence(split(Regex(QWEN2)), byte_level()), 900, normalizer=normalizers.NFC(),
+        "qwen2": lambda: train_byte_level(sequence(split(Regex(QWEN2)), byte_level()), large, normalizer=normalizers.NFC(),
                                   tokens=chat),
-        "smollm2": train_byte_level(sequence(pre_tokenizers.Digits(individual_digits=True), byte_level(use_regex=True)),
-                                    900, specials=chat),
-        "tekken": train_byte_level(sequence(split(Regex(TEKKEN)), byte_level()), small, specials=special("<s>", "</s>")),
-        "llama2": train_byte_fallback(900, llama_normalizer(), None, llama_decoder()),
-        "mistral": train_byte_fallback(700, None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False),
+        "smollm2": lambda: train_byte_level(sequence(pre_tokenizers.Digits(individual_digits=True), byte_level(use_regex=True)),
+                                    large, specials=chat),
+        "tekken": lambda: train_byte_level(sequence(split(Regex(TEKKEN)), byte_level()), small, specials=special("<s>", "</s>")),
+        "llama2": lambda: train_byte_fallback(large, llama_normalizer(), None, llama_decoder()),
+        "mistral": lambda: train_byte_fallback(700, None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False),
                                        llama_decoder()),
-        "gemma": train_byte_fallback(600, normalizers.Replace(" ", MARK), split(" ", "merged_with_previous"),
+        "gemma": lambda: train_byte_fallback(600, normalizers.Replace(" ", MARK), split(" ", "merged_with_previous"),
                                      decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(),
                                                         decoders.Fuse()])),
-        "metaspace": train_byte_fallback(400, None, pre_tokenizers.Metaspace(prepend_scheme="always", split=True),
+        "metaspace": lambda: train_byte_fallback(400, None, pre_tokenizers.Metaspace(prepend_scheme="always", split=True),
                                          decoders.Metaspace(prepend_scheme="always"), fallback=False),
-        "unknown_apart": train_byte_fallback(400, None, pre_tokenizers.Metaspace(prepend_scheme="never", split=True),
+        "unknown_apart": lambda: train_byte_fallback(400, None, pre_tokenizers.Metaspace(prepend_scheme="never", split=True),
                                              decoders.Metaspace(prepend_scheme="never"), fallback=False, fuse_unk=False),
-        "prefix_space": train_byte_level(byte_level(add_prefix_space=True, use_regex=True), small, tokens=flagged()),
-        "digit_runs": train_byte_level(sequence(pre_tokenizers.Digits(individual_digits=False), byte_level()), small,
+        "prefix_space": lambda: train_byte_level(byte_level(add_prefix_space=True, use_regex=True), small, tokens=flagged()),
+        "digit_runs": lambda: train_byte_level(sequence(pre_tokenizers.Digits(individual_digits=False), byte_level()), small,
                                        normalizer=normalizers.Sequence([normalizers.NFC()]), tokens=flagged()),
-        "split_removed": train_byte_level(sequence(split(Regex(r"\s+"), "removed"), byte_level()), small),
-        "split_kept": train_byte_level(sequence(split(Regex(r"\p{L}+|\d{2,3}|[^\s\p{L}]"), "removed", True),
+        "split_removed": lambda: train_byte_level(sequence(split(Regex(r"\s+"), "removed"), byte_level()), small),
+        "split_kept": lambda: train_byte_level(sequence(split(Regex(r"\p{L}+|\d{2,3}|[^\s\p{L}]"), "removed", True),
                                                 byte_level()), small),
-        "split_next": train_byte_level(sequence(split(Regex(r"[\s,.]"), "merged_with_next"), byte_level()), small),
-        "split_previous": train_byte_level(sequence(split("e", "merged_with_previous"), byte_level(use_regex=True)),
+        "split_next": lambda: train_byte_level(sequence(split(Regex(r"[\s,.]"), "merged_with_next"), byte_level()), small),
+        "split_previous": lambda: train_byte_level(sequence(split("e", "merged_with_previous"), byte_level(use_regex=True)),
                                            small),
-        "split_contiguous": train_byte_level(sequence(split(Regex(r"[\P{L}]"), "contiguous"), byte_level()), small),
-        "split_empty": train_byte_level(sequence(split(Regex(r"\d*")), byte_level()), small),
-        "split_scripts": train_byte_level(sequence(split(Regex(r"(?<=\p{Han})\p{Greek}+|\p{Han}+(?!\p{Latin})|[a-f\u00e0-\u00ff\-]+?")),
+        "split_contiguous": lambda: train_byte_level(sequence(split(Regex(r"[\P{L}]"), "contiguous"), byte_level()), small),
+        "split_empty": lambda: train_byte_level(sequence(split(Regex(r"\d*")), byte_level()), small),
+        "split_scripts": lambda: train_byte_level(sequence(split(Regex(r"(?<=\p{Han})\p{Greek}+|\p{Han}+(?!\p{Latin})|[a-f\u00e0-\u00ff\-]+?")),
                                                    byte_level()), small),
     }
-    return out
 
 
 def byte_ranges(text, offsets):
@@ -269,12 +269,20 @@ def write(path, value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("tests/golden/tokenizer"))
+    parser.add_argument("--large", type=Path, help="write only tokenizers of 18000 tokens there, for comparison at size")
     args = parser.parse_args()
+    if args.large:
+        makers = tokenizer_makers(scale=20)
+        for name in ("gpt2", "llama3", "qwen2", "llama2"):
+            (args.large / name).mkdir(parents=True, exist_ok=True)
+            makers[name]().save(str(args.large / name / "tokenizer.json"))
+        return
     rng = random.Random(2026)
     texts = HAND_PICKED + [random_text(rng, rng.randint(1, 60)) for _ in range(40)]
     fractions = [[rng.randrange(1_000_000) for _ in range(rng.randint(1, 12))] for _ in range(40)]
     write(args.out / "texts.json", {"texts": texts, "fractions": fractions})
-    for name, tokenizer in make_tokenizers().items():
+    for name, make in tokenizer_makers().items():
+        tokenizer = make()
         data = json.loads(tokenizer.to_str())
         write(args.out / name / "tokenizer.json", data)
         write(args.out / name / "expected.json", expected_of(tokenizer, texts, fractions, name in WITH_RANGES))

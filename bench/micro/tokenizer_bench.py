@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import platform
+import random
 import statistics
 import subprocess
 import sys
@@ -30,6 +31,22 @@ def corpus(megabytes):
                    for part in ("adj", "adv", "verb"))[: int(megabytes * 500_000)]
     text += gzip.decompress(Path("/usr/share/dictd/foldoc.dict.dz").read_bytes()).decode("utf-8", "replace")
     return text.encode("utf-8")[: int(megabytes * 1_000_000)].decode("utf-8", "ignore")
+
+
+def random_unicode(megabytes):
+    """Runs of neighbouring code points from all of Unicode (assigned and not), and what pre-tokenizers look for."""
+    rng = random.Random(4)
+    pieces = [" ", "  ", "\n", "\t", "\r", "'s", "'LL", "'\u017f", "12", "3456", "\u3000", "\u0301", "e\u0301", "a", "The "]
+    out, size = [], 0
+    while size < megabytes * 1_000_000:
+        # Half of the runs lie in the first two planes' scripts, where text is.
+        start = rng.choice((rng.randrange(0x20, 0x3000), rng.randrange(0x20, 0x20000), rng.randrange(0x20, 0x110000)))
+        run = "".join(chr(c) for c in (start + rng.randrange(16) for _ in range(rng.randrange(1, 9)))
+                      if c < 0x110000 and not 0xD800 <= c < 0xE000)
+        run += rng.choice(pieces)
+        out.append(run)
+        size += len(run.encode("utf-8"))
+    return "".join(out)
 
 
 def compare(ids_file, library_ids):
@@ -90,11 +107,15 @@ def main():
     parser.add_argument("--program", default="build/bin/tokenizer_bench")
     parser.add_argument("--tokenizer", nargs="+", required=True)
     parser.add_argument("--text", type=Path)
+    parser.add_argument("--random", action="store_true", help="random Unicode instead of text")
     parser.add_argument("--megabytes", type=float, default=5.2)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
-    text = args.text.read_text(encoding="utf-8") if args.text else corpus(args.megabytes)
+    if args.text:
+        text = args.text.read_text(encoding="utf-8")
+    else:
+        text = (random_unicode if args.random else corpus)(args.megabytes)
     results = []
     for folder in args.tokenizer:
         results.append(run(args.program, folder, text, args.repeats))

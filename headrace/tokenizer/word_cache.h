@@ -2,6 +2,7 @@
 // older ones. One thread.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -35,8 +36,8 @@ class WordCache {
   static void store(Line& line, std::string_view word, std::span<const int32_t> ids) {
     line.length = static_cast<uint8_t>(word.size());
     line.count = static_cast<uint8_t>(ids.size());
-    std::memcpy(line.text.data(), word.data(), word.size());
-    std::memcpy(line.ids.data(), ids.data(), ids.size_bytes());
+    std::copy(word.begin(), word.end(), line.text.begin());
+    std::copy(ids.begin(), ids.end(), line.ids.begin());
   }
 
  private:

@@ -53,6 +53,20 @@ TEST(Bpe, MergesShortAndLongWordsByTheSameRule) {
   }
 }
 
+TEST(Bpe, DropsCharactersWithoutATokenWhenThereIsNoUnknownToken) {
+  const Json model = parse_json(R"({"vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]})", "test", "test");
+  Vocabulary vocabulary;
+  const Bpe bpe = Bpe::from_json(model, false, vocabulary, "test");
+  Bpe::Memory memory;
+  for (int round = 0; round < 2; ++round) {  // the second time from the cache
+    std::vector<int32_t> ids;
+    bpe.encode("x", memory, ids);
+    EXPECT_TRUE(ids.empty());
+    bpe.encode("axb\xE4\xB8\xAD", memory, ids);
+    EXPECT_EQ(ids, std::vector<int32_t>{2});  // as the library does: what is left then merges
+  }
+}
+
 TEST(Bpe, AMegabyteOfOneWordTakesNoQuadraticTime) {
   const auto byte_level = Tokenizer::load(golden_folder("gpt2"));
   const auto fallback = Tokenizer::load(golden_folder("llama2"));
