@@ -7,12 +7,15 @@
 #include "headrace/cli/field_options.h"
 #include "headrace/config/command_configs.h"
 #include "headrace/os/interrupt.h"
+#include "headrace/telemetry/spans.h"
 #include "headrace/train/evaluate.h"
 #include "headrace/train/load.h"
 #include "headrace/train/training_data.h"
 
 namespace headrace::cli {
 namespace {
+
+constexpr double kProgressInterval_s = 5;
 
 data::CorpusConfig corpus_config(const config::EvalConfig& config) {
   data::CorpusConfig corpus;
@@ -41,8 +44,17 @@ int run(const FieldOptions& fields, bool json) {
   for (const std::string& warning : data.corpus->coverage().warnings) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());
   }
-  const train::EvaluationResult result = train::evaluate(*loaded.model, loaded.blocks(), data.evaluation,
-                                                         [](int64_t) { return !os::InterruptGuard::requested(); });
+  const int64_t batches = data.evaluation.micro_batches();
+  double shown_at_s = telemetry::PhaseTimes::steady_seconds();
+  const auto on_batch = [&](int64_t done) {
+    if (telemetry::PhaseTimes::steady_seconds() - shown_at_s > kProgressInterval_s) {
+      shown_at_s = telemetry::PhaseTimes::steady_seconds();
+      std::fprintf(stderr, "scored %lld of %lld batches\n", static_cast<long long>(done),
+                   static_cast<long long>(batches));
+    }
+    return !os::InterruptGuard::requested();
+  };
+  const train::EvaluationResult result = train::evaluate(*loaded.model, loaded.blocks(), data.evaluation, on_batch);
   if (os::InterruptGuard::requested()) return kInterrupted;
   if (json) {
     std::printf("%s\n", result.to_json().dump().c_str());

@@ -26,7 +26,8 @@ std::string flag_of(std::string_view key) {
 
 CLI::Option* FieldOptions::add_one(CLI::App& app, const config::FieldInfo& info, bool& value) {
   const std::string flag = flag_of(info.key);
-  return app.add_flag(flag + ",!--no-" + flag.substr(2), value, help_of(info) + (value ? " (default: on)" : ""));
+  if (!value) return app.add_flag(flag, value, help_of(info));
+  return app.add_flag(flag + ",!--no-" + flag.substr(2), value, help_of(info) + " (default: on)");
 }
 
 CLI::Option* FieldOptions::add_one(CLI::App& app, const config::FieldInfo& info, std::string& value) {

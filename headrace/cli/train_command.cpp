@@ -40,12 +40,13 @@ config::TrainConfig resolve(const TrainFlags& flags) {
 int run(const TrainFlags& flags, bool json) {
   const os::InterruptGuard interrupts;
   const train::TrainResult result = train::train(resolve(flags), {stderr, &os::InterruptGuard::requested});
+  if (result.out.empty()) return kInterrupted;
   if (json) {
     std::printf("%s\n", result.to_json().dump().c_str());
   } else {
     std::printf("%lld steps, final loss %.4f, %.0f trained tokens/s; the model is in %s\n",
                 static_cast<long long>(result.steps), result.final_loss, result.trained_tokens_per_s,
-                result.model.c_str());
+                result.out.c_str());
   }
   return result.was_interrupted ? kInterrupted : kDone;
 }

@@ -69,7 +69,7 @@ struct TrainConfig {
     visit(FieldInfo{"model", "Hugging Face model folder"}, model);
     visit(FieldInfo{"data", "training files: .jsonl, .txt or .bin, the first two also .gz or .zst"}, data);
     visit(FieldInfo{"eval_data", "held-out files, never trained on"}, eval_data);
-    visit(FieldInfo{"out", "run folder to make; the trained model goes to OUT/model"}, out);
+    visit(FieldInfo{"out", "folder to make: the trained model, its metrics, log and settings"}, out);
     visit(FieldInfo{"overwrite", "replace the run that OUT already holds"}, overwrite);
     visit(FieldInfo{"init",
                     "weights to start from: the folder's, or random ones from its config alone",

@@ -48,8 +48,8 @@ class TextTools {
 
  private:
   std::unique_ptr<const tokenizer::Tokenizer> tokenizer_;
+  std::string no_template_;  // why there is no template; before chat_template_, whose search sets it
   std::unique_ptr<const tokenizer::ChatTemplate> chat_template_;
-  std::string no_template_;  // why there is no template
   data::Codec codec_;
 };
 

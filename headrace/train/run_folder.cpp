@@ -1,6 +1,5 @@
 #include "headrace/train/run_folder.h"
 
-#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -13,43 +12,63 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Everything a run writes into its folder.
-constexpr std::array<const char*, 5> kEntries{"config.json", "metrics.jsonl", "log.txt", "tensorboard", "model"};
-
 double wall_time_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-void make_room(const fs::path& folder, bool overwrite) {
+bool is_free(const fs::path& folder) {
+  return !fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder));
+}
+
+bool is_run(const fs::path& folder) {
+  return fs::is_directory(folder) && fs::exists(folder / "run_config.json") && fs::exists(folder / "metrics.jsonl");
+}
+
+void make_empty(const fs::path& folder) {
   std::error_code error;
-  if (!fs::exists(folder, error) || fs::is_empty(folder, error)) {
-    fs::create_directories(folder, error);
-    if (error) throw IoError("train.open", "cannot make folder", folder.string(), error.value());
-    return;
-  }
-  const bool is_ours = fs::is_directory(folder, error) && fs::exists(folder / "metrics.jsonl", error);
-  if (!is_ours) {
-    throw ConfigError("train.open",
-                      folder.string() + " exists and is not the folder of a run. Choose another --out, or empty it.");
-  }
-  if (!overwrite) {
-    throw ConfigError("train.open",
-                      folder.string() + " already holds a run. Choose another --out, or replace it with --overwrite.");
-  }
-  for (const char* name : kEntries) {
-    fs::remove_all(folder / name, error);
-    if (error) throw IoError("train.open", "cannot remove", (folder / name).string(), error.value());
-  }
+  fs::create_directories(folder, error);
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) fs::remove_all(entry.path(), error);
+  if (error) throw IoError("train.open", "cannot empty or make folder", folder.string(), error.value());
 }
 
 }  // namespace
 
-RunFolder::RunFolder(const config::TrainConfig& config, telemetry::Log::Show show) : path_(config.out) {
-  make_room(path_, config.overwrite);
-  os::write_file_atomically(path_ / "config.json", config::to_json(config).dump(2) + "\n");
+void require_free(const fs::path& folder, bool overwrite) {
+  if (is_free(folder) || (overwrite && is_run(folder))) return;
+  throw ConfigError(
+      "train.open",
+      folder.string() + (is_run(folder) ? " already holds a run. Choose another --out, or replace the run "
+                                          "with --overwrite."
+                                        : " exists and is not the folder of a run. Choose another --out."));
+}
+
+RunFolder::RunFolder(const config::TrainConfig& config, telemetry::Log::Show show,
+                     const std::vector<std::string>& earlier)
+    : path_(config.out) {
+  require_free(path_, config.overwrite);
+  make_empty(path_);
+  os::write_file_atomically(path_ / "run_config.json", config::to_json(config).dump(2) + "\n");
   log_.emplace(path_ / "log.txt", std::move(show));
+  for (const std::string& line : earlier) log_->detail(line);
   metrics_.emplace(path_ / "metrics.jsonl");
   if (config.tensorboard) tensorboard_.emplace(path_ / "tensorboard", wall_time_s());
+}
+
+void RunFolder::publish_model(const fs::path& made) {
+  const auto publish = [&](const fs::path& file) {
+    std::error_code error;
+    fs::rename(file, path_ / file.filename(), error);
+    if (error) throw IoError("train.save", "cannot rename", file.string(), error.value());
+  };
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(made)) files.push_back(entry.path());
+  for (const fs::path& file : files) {
+    if (file.filename() != "config.json") publish(file);
+  }
+  os::sync_folder(path_);
+  publish(made / "config.json");
+  os::sync_folder(path_);
+  fs::remove_all(made);
 }
 
 void RunFolder::write_metrics(const OrderedJson& object, std::string_view group) {

@@ -1,10 +1,13 @@
-// The folder that a training run leaves behind: resolved config, metrics, TensorBoard events, log, model.
-// One thread, but for the log.
+// The folder that a training run leaves behind: a Hugging Face model folder, and beside the model how it was made:
+// run_config.json, metrics.jsonl, tensorboard/, log.txt. One thread, but for the log.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "headrace/base/json.h"
 #include "headrace/config/train_config.h"
@@ -14,15 +17,21 @@
 
 namespace headrace::train {
 
+// Throws ConfigError when `folder` holds anything, unless it is a run of ours and `overwrite` is set. Changes nothing.
+void require_free(const std::filesystem::path& folder, bool overwrite);
+
 class RunFolder {
  public:
-  // Makes the folder and writes config.json. An existing folder that is not empty is refused with a ConfigError, unless
-  // `overwrite` is set and it holds a run of ours, whose files are then removed. `show` receives messages.
-  RunFolder(const config::TrainConfig& config, telemetry::Log::Show show);
+  // Makes the folder config.out, or empties it of an earlier run (require_free), and writes run_config.json.
+  // `show` receives messages; `earlier` are those from before there was a log.
+  RunFolder(const config::TrainConfig& config, telemetry::Log::Show show, const std::vector<std::string>& earlier);
 
   const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path model_path() const { return path_ / "model"; }
   telemetry::Log& log() { return *log_; }
+
+  // Moves the files of the finished model folder `made` (on the same file system) into the run folder, config.json
+  // last: until it is there the run folder is no model folder. `made` is removed.
+  void publish_model(const std::filesystem::path& made);
 
   // One line of metrics.jsonl; numbers also become TensorBoard scalars "<group>/<key>" at object["step"].
   void write_metrics(const OrderedJson& object, std::string_view group);

@@ -34,13 +34,16 @@ constexpr double kMessageInterval_s = 5;  // between messages about reading data
 class Trainer {
  public:
   Trainer(const config::TrainConfig& config, const TrainOptions& options)
-      : config_(config),
-        options_(options),
-        progress_(options.progress),
-        folder_(config, [this](std::string_view line) { progress_.message(line); }) {}
+      : config_(config), options_(options), progress_(options.progress) {}
 
   TrainResult run() {
-    prepare();
+    try {
+      prepare();
+    } catch (const Stopped&) {
+      result_.was_interrupted = true;
+      progress_.message("interrupted before the first step: nothing was written.");
+      return result_;
+    }
     while (!should_stop() && step()) {
       const bool is_due = config_.eval_every > 0 && result_.steps % config_.eval_every == 0;
       if (is_due && result_.steps < total_steps_) evaluate_now();
@@ -53,7 +56,11 @@ class Trainer {
   }
 
  private:
+  struct Stopped {};  // thrown while preparing
+
   bool should_stop() const { return options_.should_stop && options_.should_stop(); }
+  // To the screen and, once there is one, the run's log.
+  void say(const std::string& text);
   void prepare();
   int64_t limited_length(const config::ModelShape& shape);
   void check_memory(const model::Model& model);
@@ -66,7 +73,8 @@ class Trainer {
   const config::TrainConfig& config_;
   const TrainOptions& options_;
   telemetry::ProgressLine progress_;
-  RunFolder folder_;
+  std::vector<std::string> said_;  // before there was a run folder
+  std::optional<RunFolder> folder_;
   std::unique_ptr<TextTools> text_;
   TrainingData data_;
   LoadedModel loaded_;
@@ -77,21 +85,29 @@ class Trainer {
   TrainResult result_;
 };
 
+void Trainer::say(const std::string& text) {
+  if (folder_) return folder_->log().info(text);
+  progress_.message(text);
+  said_.push_back(text);
+}
+
 void Trainer::prepare() {
+  require_free(config_.out, config_.overwrite);
   if (device::parse(config_.device) != device::Kind::kCpu) {
     throw ConfigError("train.prepare", "--device " + config_.device +
                                            " cannot train yet: the resident policy runs on --device cpu only.");
   }
   set_compute_threads(config_.threads);
   const config::ModelShape shape = config::ModelShape::load(config_.model);
-  for (const std::string& note : shape.notes) folder_.log().info(note);
+  for (const std::string& note : shape.notes) say(note);
   text_ = std::make_unique<TextTools>(config_.model, config_.chat_template, shape.vocab_size);
   double last_message_s = PhaseTimes::steady_seconds();
   data_ = open_training_data(config_, text_->codec(), limited_length(shape), [&](const data::Progress& progress) {
+    if (should_stop()) throw Stopped();
     if (PhaseTimes::steady_seconds() - last_message_s < kMessageInterval_s) return;
     last_message_s = PhaseTimes::steady_seconds();
-    folder_.log().info("reading " + progress.file + ": " + format_count(progress.documents) + " documents, " +
-                       format_count(progress.tokens) + " tokens");
+    say("reading " + progress.file + ": " + format_count(progress.documents) + " documents, " +
+        format_count(progress.tokens) + " tokens");
   });
   describe_data();
   check_memory(model::Model(shape));
@@ -105,6 +121,8 @@ void Trainer::prepare() {
   if (policy_->trained_parameters().empty()) {
     throw ConfigError("train.prepare", "--freeze leaves none of the model's parameters to train.");
   }
+  folder_.emplace(
+      config_, [this](std::string_view line) { progress_.message(line); }, said_);
   total_steps_ = data_.loader->total_steps();
   schedule_ = {optim::parse_schedule(config_.schedule),
                config_.lr,
@@ -112,10 +130,9 @@ void Trainer::prepare() {
                config_.warmup,
                config_.decay_steps,
                config_.min_lr_ratio};
-  folder_.log().info("training " + format_count(static_cast<int64_t>(policy_->trained_parameters().size())) +
-                     " tensors, " + format_count(policy_->state_numel()) + " numbers, for " +
-                     format_count(total_steps_) + " steps of " + std::to_string(data_.batch.global_batch) +
-                     " sequences");
+  say("training " + format_count(static_cast<int64_t>(policy_->trained_parameters().size())) + " tensors, " +
+      format_count(policy_->state_numel()) + " numbers, for " + format_count(total_steps_) + " steps of " +
+      std::to_string(data_.batch.global_batch) + " sequences");
 }
 
 // Learned positions are a hard limit; rotary ones only a habit of the model.
@@ -124,18 +141,18 @@ int64_t Trainer::limited_length(const config::ModelShape& shape) {
   const std::string text = "max_length " + std::to_string(config_.max_length) + " exceeds the " +
                            std::to_string(shape.max_positions) + " positions the model was made for";
   if (!shape.has_learned_positions()) {
-    folder_.log().warn(text + "; its rotary embedding will extrapolate.");
+    say("warning: " + text + "; its rotary embedding will extrapolate.");
     return config_.max_length;
   }
-  folder_.log().warn(text + "; using " + std::to_string(shape.max_positions) + ".");
+  say("warning: " + text + "; using " + std::to_string(shape.max_positions) + ".");
   return shape.max_positions;
 }
 
 void Trainer::describe_data() {
   const data::Coverage& coverage = data_.corpus->coverage();
-  for (const std::string& warning : coverage.warnings) folder_.log().warn(warning);
-  folder_.log().info("data: " + format_count(coverage.documents) + " documents, " + format_count(coverage.tokens) +
-                     " tokens, " + format_count(coverage.trained_tokens) + " of them trained");
+  for (const std::string& warning : coverage.warnings) say("warning: " + warning);
+  say("data: " + format_count(coverage.documents) + " documents, " + format_count(coverage.tokens) + " tokens, " +
+      format_count(coverage.trained_tokens) + " of them trained");
 }
 
 void Trainer::check_memory(const model::Model& model) {
@@ -153,7 +170,7 @@ void Trainer::check_memory(const model::Model& model) {
   request.state_parameters = request.parameters;
   request.recompute = config_.recompute;
   const plan::MemoryPlan plan = plan::plan_memory(model.shape(), request);
-  folder_.log().info("memory: " + plan.text());
+  say("memory: " + plan.text());
   plan::require_fits(plan, os::memory_facts().available_bytes, "what this machine has available");
   if (!config_.host_budget.empty()) plan::require_fits(plan, parse_bytes(config_.host_budget), "--host-budget");
 }
@@ -185,28 +202,28 @@ void Trainer::record(const data::StepBatch& batch, const policy::StepResult& res
   result_.tokens += batch.tokens;
   result_.trained_tokens += result.trained_tokens;
   if (result.trained_tokens == 0) {
-    folder_.log().warn("step " + std::to_string(result_.steps) + " has no token to learn; nothing was updated.");
+    say("warning: step " + std::to_string(result_.steps) + " has no token to learn; nothing was updated.");
   } else {
     result_.final_loss = result.loss();
   }
   const double seconds = times_.last_step_s();
   const int64_t memory = os::memory_facts().resident_bytes;
-  folder_.write_metrics({{"step", result_.steps},
-                         {"epoch", batch.epoch},
-                         {"loss", result.loss()},
-                         {"lr", learning_rate},
-                         {"gradient_norm", result.gradient_norm},
-                         {"clip_factor", result.clip_factor},
-                         {"tokens", batch.tokens},
-                         {"trained_tokens", result.trained_tokens},
-                         {"trained_tokens_per_s", static_cast<double>(result.trained_tokens) / seconds},
-                         {"step_time_s", seconds},
-                         {"data_wait_s", waited_s},
-                         {"forward_s", result.forward_s},
-                         {"backward_s", result.backward_s},
-                         {"update_s", result.update_s},
-                         {"memory_bytes", memory}},
-                        "train");
+  folder_->write_metrics({{"step", result_.steps},
+                          {"epoch", batch.epoch},
+                          {"loss", result.loss()},
+                          {"lr", learning_rate},
+                          {"gradient_norm", result.gradient_norm},
+                          {"clip_factor", result.clip_factor},
+                          {"tokens", batch.tokens},
+                          {"trained_tokens", result.trained_tokens},
+                          {"trained_tokens_per_s", static_cast<double>(result.trained_tokens) / seconds},
+                          {"step_time_s", seconds},
+                          {"data_wait_s", waited_s},
+                          {"forward_s", result.forward_s},
+                          {"backward_s", result.backward_s},
+                          {"update_s", result.update_s},
+                          {"memory_bytes", memory}},
+                         "train");
   const double left = total_steps_ > 0 ? static_cast<double>(total_steps_ - result_.steps) * times_.step_time_s() : -1;
   progress_.update({result_.steps, total_steps_, result.loss(), learning_rate,
                     static_cast<double>(result.trained_tokens) / seconds, left, memory},
@@ -220,32 +237,34 @@ void Trainer::evaluate_now() {
   const EvaluationResult evaluation =
       evaluate(*loaded_.model, policy_->blocks(), *data_.evaluation, [this](int64_t) { return !should_stop(); });
   if (should_stop()) return;
-  folder_.write_metrics({{"step", result_.steps},
-                         {"loss", evaluation.loss()},
-                         {"perplexity", evaluation.perplexity()},
-                         {"tokens", evaluation.trained_tokens},
-                         {"eval_time_s", PhaseTimes::steady_seconds() - begin_s}},
-                        "eval");
+  folder_->write_metrics({{"step", result_.steps},
+                          {"loss", evaluation.loss()},
+                          {"perplexity", evaluation.perplexity()},
+                          {"tokens", evaluation.trained_tokens},
+                          {"eval_time_s", PhaseTimes::steady_seconds() - begin_s}},
+                         "eval");
   char text[96];
   std::snprintf(text, sizeof text, "step %lld  held-out loss %.4f  perplexity %.3f",
                 static_cast<long long>(result_.steps), evaluation.loss(), evaluation.perplexity());
-  folder_.log().info(text);
+  say(text);
   result_.evaluation = evaluation;
 }
 
 void Trainer::save() {
   const PhaseTimes::Span span(times_, Phase::kSave);
-  checkpoint::export_model(config_.model, folder_.model_path(), *loaded_.model, policy_->weights(),
+  const std::filesystem::path made = folder_->path() / ".model";
+  checkpoint::export_model(config_.model, made, *loaded_.model, policy_->weights(),
                            export_dtype(config_.export_dtype, config_.model));
-  result_.model = folder_.model_path();
+  folder_->publish_model(made);
+  result_.out = folder_->path();
   result_.step_time_s = times_.step_time_s();
   result_.stall_share = times_.stall_share();
   const double seconds = times_.step_time_s() * static_cast<double>(times_.num_steps());
   result_.trained_tokens_per_s = seconds > 0 ? static_cast<double>(result_.trained_tokens) / seconds : 0;
-  folder_.log().info((result_.was_interrupted ? "interrupted after step " + std::to_string(result_.steps) + " of " +
-                                                    std::to_string(total_steps_) + ": saved the model as it is in "
-                                              : "saved the model in ") +
-                     result_.model.string());
+  say((result_.was_interrupted ? "interrupted after step " + std::to_string(result_.steps) + " of " +
+                                     std::to_string(total_steps_) + ": saved the model as it is in "
+                               : "saved the model in ") +
+      result_.out.string());
 }
 
 }  // namespace
@@ -258,7 +277,7 @@ Json TrainResult::to_json() const {
                {"step_time_s", step_time_s},
                {"stall_share", stall_share},
                {"final_loss", final_loss},
-               {"out", model.string()}};
+               {"out", out.string()}};
   if (evaluation) json["eval"] = evaluation->to_json();
   return json;
 }

@@ -23,7 +23,7 @@ struct TrainResult {
   double final_loss = 0;                       // of the last step [nats a trained token]
   std::optional<EvaluationResult> evaluation;  // after the last step
   bool was_interrupted = false;
-  std::filesystem::path model;  // the result: OUT/model
+  std::filesystem::path out;  // the run folder, which is the model folder too
 
   Json to_json() const;
 };
@@ -34,7 +34,8 @@ struct TrainOptions {
   std::function<bool()> should_stop = {};  // asked between steps and evaluation batches; true ends with what there is
 };
 
-// Trains and writes OUT/model. When asked to stop, the step under way is finished and the model saved as it is.
+// Trains and leaves a model folder in config.out (train/run_folder.h). When asked to stop, the step under way is
+// finished and the model saved as it is; before the first step nothing is written.
 // Throws ConfigError, DataError, CapacityError before anything was trained; RunError or IoError later.
 TrainResult train(const config::TrainConfig& config, const TrainOptions& options);
 

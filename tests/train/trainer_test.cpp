@@ -66,9 +66,9 @@ TEST_F(TrainerTest, LeavesACompleteRunFolder) {
   EXPECT_EQ(result.steps, 6);
   EXPECT_GT(result.trained_tokens, 0);
   EXPECT_LT(result.trained_tokens, result.tokens);  // the user's words are not trained
-  EXPECT_EQ(result.model, out / "model");
-  for (const char* name : {"config.json", "metrics.jsonl", "log.txt", "model/config.json", "model/model.safetensors",
-                           "model/tokenizer.json"}) {
+  EXPECT_EQ(result.out, out);
+  for (const char* name :
+       {"run_config.json", "metrics.jsonl", "log.txt", "config.json", "model.safetensors", "tokenizer.json"}) {
     EXPECT_TRUE(fs::exists(out / name)) << name;
   }
   EXPECT_FALSE(fs::is_empty(out / "tensorboard"));
@@ -79,18 +79,18 @@ TEST_F(TrainerTest, LeavesACompleteRunFolder) {
   EXPECT_EQ(metrics[5]["loss"], result.final_loss);
   EXPECT_EQ(metrics[6]["perplexity"], result.evaluation->perplexity());
   config::TrainConfig resolved;
-  config::apply_json(Json::parse(os::read_file(out / "config.json")), "config.json", resolved);
+  config::apply_json(Json::parse(os::read_file(out / "run_config.json")), "run_config.json", resolved);
   EXPECT_EQ(resolved.lr, 1e-2);
 }
 
 TEST_F(TrainerTest, SameSeedGivesTheSameBits) {
   run(config("a"));
   run(config("b"));
-  EXPECT_EQ(os::read_file(folder_ / "a/model/model.safetensors"), os::read_file(folder_ / "b/model/model.safetensors"));
+  EXPECT_EQ(os::read_file(folder_ / "a/model.safetensors"), os::read_file(folder_ / "b/model.safetensors"));
   config::TrainConfig other = config("c");
   other.seed = 1;
   run(other);
-  EXPECT_NE(os::read_file(folder_ / "a/model/model.safetensors"), os::read_file(folder_ / "c/model/model.safetensors"));
+  EXPECT_NE(os::read_file(folder_ / "a/model.safetensors"), os::read_file(folder_ / "c/model.safetensors"));
 }
 
 TEST_F(TrainerTest, EvaluationAndRecomputationChangeNoBit) {
@@ -99,8 +99,7 @@ TEST_F(TrainerTest, EvaluationAndRecomputationChangeNoBit) {
   busy.eval_every = 2;
   busy.recompute = true;
   run(busy);
-  EXPECT_EQ(os::read_file(folder_ / "plain/model/model.safetensors"),
-            os::read_file(folder_ / "busy/model/model.safetensors"));
+  EXPECT_EQ(os::read_file(folder_ / "plain/model.safetensors"), os::read_file(folder_ / "busy/model.safetensors"));
   EXPECT_EQ(lines(folder_ / "busy/metrics.jsonl").size(), 9u);
 }
 
@@ -110,8 +109,28 @@ TEST_F(TrainerTest, AnInterruptSavesWhatThereIs) {
   EXPECT_TRUE(result.was_interrupted);
   EXPECT_EQ(result.steps, 2);
   EXPECT_FALSE(result.evaluation.has_value());
-  EXPECT_TRUE(fs::exists(result.model / "model.safetensors"));
+  EXPECT_TRUE(fs::exists(result.out / "model.safetensors"));
   EXPECT_THAT(os::read_file(folder_ / "run/log.txt"), HasSubstr("interrupted after step 2 of 6: saved"));
+}
+
+TEST_F(TrainerTest, StoppingWhileReadingWritesNothing) {
+  std::string lines;
+  for (int i = 0; i < 100000; ++i) lines += "{\"text\": \"some words to read\"}\n";
+  support::write_file(folder_ / "long.jsonl", lines);
+  config::TrainConfig reading = config("run");
+  reading.data = {folder_ / "long.jsonl"};
+  const TrainResult result = run(reading, [] { return true; });
+  EXPECT_TRUE(result.was_interrupted);
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
+TEST_F(TrainerTest, AFailedStartLeavesTheOldRunAlone) {
+  run(config("run"));
+  config::TrainConfig again = config("run");
+  again.overwrite = true;
+  again.data = {folder_ / "missing.jsonl"};
+  EXPECT_THROW(run(again), IoError);
+  EXPECT_TRUE(fs::exists(folder_ / "run/model.safetensors"));
 }
 
 TEST_F(TrainerTest, RefusesToOverwriteUnlessAsked) {
@@ -136,7 +155,7 @@ TEST_F(TrainerTest, ABudgetTooSmallIsRefusedBeforeTraining) {
   } catch (const CapacityError& error) {
     EXPECT_THAT(error.what(), HasSubstr("--host-budget is 100 KiB"));
   }
-  EXPECT_FALSE(fs::exists(folder_ / "run/model"));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
 }
 
 TEST_F(TrainerTest, FreezingEverythingIsRefused) {
