@@ -17,7 +17,10 @@ bool is_composing(const CharClasses& classes, CodePoint c) { return (classes.of(
 
 // utf8proc sorts marks by exchanging neighbours, which is quadratic on hostile text: sort here, let it only compose.
 void sort_marks(std::vector<utf8proc_int32_t>& points) {
-  const auto rank = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
+  // A mark newer than the library's tables stays where it is, as any other inert character.
+  const auto rank = [&classes = char_classes()](utf8proc_int32_t c) {
+    return (classes.of(static_cast<uint32_t>(c)) & kComposing) != 0 ? utf8proc_get_property(c)->combining_class : 0;
+  };
   for (size_t i = 0; i < points.size();) {
     if (rank(points[i]) == 0) {
       ++i;
