@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Makes tests/golden/model: a tiny random model of every family, a batch, and what transformers computes on it in fp32.
 
-Usage: make_model_goldens.py [OUT_FOLDER]     (default tests/golden/model)
+Usage: make_model_goldens.py                     every family
+       make_model_goldens.py --smollm2 FOLDER    only smollm2_135m.safetensors, from the demo's model folder
 
 Each family gets a folder with config.json and model.safetensors as transformers saves them, and golden.safetensors with
   ids, positions, targets, starts   the batch: documents back to back; targets already shifted, -100 where masked
@@ -9,12 +10,13 @@ Each family gets a folder with config.json and model.safetensors as transformers
   loss_sum                          summed over the trained tokens, in nats
   grad.<parameter>                  gradient of the summed loss, named as in model.safetensors
 Weights are drawn wider than usual, and biases and norms are not left at 0 and 1, so that every part of the maths shows.
-The versions used are in golden.safetensors' metadata.
+smollm2_135m.safetensors holds the same for real weights that are not committed, of the logits every 97th column and of
+the gradients their norms. The versions used are in each golden's metadata.
 """
 
+import argparse
 import pathlib
 import shutil
-import sys
 
 import safetensors.torch
 import torch
@@ -76,6 +78,13 @@ def make_batch(generator):
     return ids, targets
 
 
+def batch_tensors(ids, targets):
+    lengths = [len(document) for document in ids]
+    return {"ids": torch.cat(ids), "targets": torch.cat(targets),
+            "positions": torch.cat([torch.arange(length) for length in lengths]),
+            "starts": torch.tensor([0] + lengths).cumsum(0)}
+
+
 def make_golden(folder, model_type, arguments, seed):
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
@@ -92,23 +101,46 @@ def make_golden(folder, model_type, arguments, seed):
     tensors = {f"grad.{name}": parameter.grad for name, parameter in model.named_parameters()}
     tensors["logits"] = torch.cat(logits).detach()
     tensors["loss_sum"] = loss_sum.detach().reshape(1)
-    tensors["ids"] = torch.cat(ids)
-    tensors["targets"] = torch.cat(targets)
-    tensors["positions"] = torch.cat([torch.arange(length) for length in DOCUMENT_LENGTHS])
-    tensors["starts"] = torch.tensor([0] + DOCUMENT_LENGTHS).cumsum(0)
-    versions = {"torch": torch.__version__, "transformers": transformers.__version__, "format": "pt"}
-    safetensors.torch.save_file(tensors, folder / "golden.safetensors", metadata=versions)
+    tensors |= batch_tensors(ids, targets)
+    safetensors.torch.save_file(tensors, folder / "golden.safetensors", metadata=versions())
+
+
+def versions():
+    return {"torch": torch.__version__, "transformers": transformers.__version__, "format": "pt"}
+
+
+def make_smollm2_golden(folder, out):
+    """Two short documents; greedy text would do as well, but ids alone need no tokenizer."""
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    generator = torch.Generator().manual_seed(0)
+    documents = [torch.randint(0, model.config.vocab_size, (length,), generator=generator) for length in (23, 9)]
+    logits = [model(document.unsqueeze(0), use_cache=False).logits[0] for document in documents]
+    targets = [torch.cat([document[1:], torch.tensor([-100])]) for document in documents]
+    loss_sum = sum(torch.nn.functional.cross_entropy(rows, target, ignore_index=-100, reduction="sum")
+                   for rows, target in zip(logits, targets))
+    loss_sum.backward()
+    tensors = {f"grad_norm.{name}": parameter.grad.double().norm().float().reshape(1)
+               for name, parameter in model.named_parameters()}
+    tensors |= batch_tensors(documents, targets)
+    tensors["logits"] = torch.cat(logits).detach()[:, ::97].contiguous()
+    tensors["loss_sum"] = loss_sum.detach().reshape(1)
+    safetensors.torch.save_file(tensors, out, metadata=versions())
 
 
 def main():
-    default = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "model"
-    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else default
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--smollm2", type=pathlib.Path)
+    arguments = parser.parse_args()
+    out = pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden" / "model"
     torch.set_num_threads(1)
-    for seed, (name, (model_type, arguments)) in enumerate(FAMILIES.items()):
+    if arguments.smollm2:
+        make_smollm2_golden(arguments.smollm2, out / "smollm2_135m.safetensors")
+        return
+    for seed, (name, (model_type, settings)) in enumerate(FAMILIES.items()):
         folder = out / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        make_golden(folder, model_type, arguments, seed)
+        make_golden(folder, model_type, settings, seed)
         size = sum(path.stat().st_size for path in folder.iterdir())
         print(f"{name}: {size / 1024:.0f} KiB")
 
