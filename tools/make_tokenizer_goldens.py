@@ -7,7 +7,8 @@
   texts.json              hand-picked and random texts, and random id sequences in millionths of the vocabulary
   chat.json               conversations and their rendering by the templates as the models publish them
 
-Run from the root of the checkout; the result depends only on the versions written into the files.
+Run from the root of the checkout. The trainer breaks some ties by the order of a hash table, so a new run may give
+other vocabularies; the expectations always go with the vocabularies beside them.
 """
 import argparse
 import gzip
@@ -116,7 +117,7 @@ def sequence(*parts):
     return pre_tokenizers.Sequence(list(parts))
 
 
-def train_byte_fallback(size, normalizer, pre_tokenizer, decoder, fallback=True, fuse_unk=True, specials=None):
+def train_byte_fallback(size, normalizer, pre_tokenizer, decoder, fallback=True, fuse_unk=True):
     """Trained on Metaspace words as SentencePiece does, then given the configuration under test."""
     tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=fuse_unk, byte_fallback=fallback))
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="always")
@@ -151,42 +152,50 @@ def flagged():
         "<|both|>", lstrip=True, rstrip=True) + plain
 
 
+def splitting(pattern, behavior="isolated", invert=False, size=320, **settings):
+    """Split by the pattern, then bytes."""
+    return lambda: train_byte_level(sequence(split(pattern, behavior, invert), byte_level()), size, **settings)
+
+
+def unknown_tokens(scheme, fuse_unk):
+    """Metaspace words, characters without a token become <unk>."""
+    return lambda: train_byte_fallback(400, None, pre_tokenizers.Metaspace(prepend_scheme=scheme, split=True),
+                                       decoders.Metaspace(prepend_scheme=scheme), fallback=False, fuse_unk=fuse_unk)
+
+
 def tokenizer_makers(scale=1):
-    """Name to a function that trains it; `scale` multiplies the size of the vocabulary."""
+    """Name to a function that trains it; `scale` multiplies the size of the vocabulary of the families."""
     chat = special("<|endoftext|>", "<|im_start|>", "<|im_end|>")
     small, large = 320, 900 * scale
+    single_digits = sequence(pre_tokenizers.Digits(individual_digits=True), byte_level(use_regex=True))
+    digit_runs = sequence(pre_tokenizers.Digits(individual_digits=False), byte_level())
+    gemma_decoder = decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(), decoders.Fuse()])
     return {
         "gpt2": lambda: train_byte_level(byte_level(use_regex=True), large, specials=special("<|endoftext|>")),
-        "llama3": lambda: train_byte_level(sequence(split(Regex(LLAMA3)), byte_level()), large, ignore_merges=True,
-                                   tokens=special("<|begin_of_text|>", "<|eot_id|>")),
-        "qwen2": lambda: train_byte_level(sequence(split(Regex(QWEN2)), byte_level()), large, normalizer=normalizers.NFC(),
-                                  tokens=chat),
-        "smollm2": lambda: train_byte_level(sequence(pre_tokenizers.Digits(individual_digits=True), byte_level(use_regex=True)),
-                                    large, specials=chat),
-        "tekken": lambda: train_byte_level(sequence(split(Regex(TEKKEN)), byte_level()), small, specials=special("<s>", "</s>")),
+        "llama3": splitting(Regex(LLAMA3), size=large, ignore_merges=True,
+                            tokens=special("<|begin_of_text|>", "<|eot_id|>")),
+        "qwen2": splitting(Regex(QWEN2), size=large, normalizer=normalizers.NFC(), tokens=chat),
+        "smollm2": lambda: train_byte_level(single_digits, large, specials=chat),
+        "tekken": splitting(Regex(TEKKEN), specials=special("<s>", "</s>")),
         "llama2": lambda: train_byte_fallback(large, llama_normalizer(), None, llama_decoder()),
         "mistral": lambda: train_byte_fallback(700, None, pre_tokenizers.Metaspace(prepend_scheme="first", split=False),
-                                       llama_decoder()),
+                                               llama_decoder()),
         "gemma": lambda: train_byte_fallback(600, normalizers.Replace(" ", MARK), split(" ", "merged_with_previous"),
-                                     decoders.Sequence([decoders.Replace(MARK, " "), decoders.ByteFallback(),
-                                                        decoders.Fuse()])),
-        "metaspace": lambda: train_byte_fallback(400, None, pre_tokenizers.Metaspace(prepend_scheme="always", split=True),
-                                         decoders.Metaspace(prepend_scheme="always"), fallback=False),
-        "unknown_apart": lambda: train_byte_fallback(400, None, pre_tokenizers.Metaspace(prepend_scheme="never", split=True),
-                                             decoders.Metaspace(prepend_scheme="never"), fallback=False, fuse_unk=False),
-        "prefix_space": lambda: train_byte_level(byte_level(add_prefix_space=True, use_regex=True), small, tokens=flagged()),
-        "digit_runs": lambda: train_byte_level(sequence(pre_tokenizers.Digits(individual_digits=False), byte_level()), small,
-                                       normalizer=normalizers.Sequence([normalizers.NFC()]), tokens=flagged()),
-        "split_removed": lambda: train_byte_level(sequence(split(Regex(r"\s+"), "removed"), byte_level()), small),
-        "split_kept": lambda: train_byte_level(sequence(split(Regex(r"\p{L}+|\d{2,3}|[^\s\p{L}]"), "removed", True),
-                                                byte_level()), small),
-        "split_next": lambda: train_byte_level(sequence(split(Regex(r"[\s,.]"), "merged_with_next"), byte_level()), small),
-        "split_previous": lambda: train_byte_level(sequence(split("e", "merged_with_previous"), byte_level(use_regex=True)),
-                                           small),
-        "split_contiguous": lambda: train_byte_level(sequence(split(Regex(r"[\P{L}]"), "contiguous"), byte_level()), small),
-        "split_empty": lambda: train_byte_level(sequence(split(Regex(r"\d*")), byte_level()), small),
-        "split_scripts": lambda: train_byte_level(sequence(split(Regex(r"(?<=\p{Han})\p{Greek}+|\p{Han}+(?!\p{Latin})|[a-f\u00e0-\u00ff\-]+?")),
-                                                   byte_level()), small),
+                                             gemma_decoder),
+        "metaspace": unknown_tokens("always", True),
+        "unknown_apart": unknown_tokens("never", False),
+        "prefix_space": lambda: train_byte_level(byte_level(add_prefix_space=True, use_regex=True), small,
+                                                 tokens=flagged()),
+        "digit_runs": lambda: train_byte_level(digit_runs, small, tokens=flagged(),
+                                               normalizer=normalizers.Sequence([normalizers.NFC()])),
+        "split_removed": splitting(Regex(r"\s+"), "removed"),
+        "split_kept": splitting(Regex(r"\p{L}+|\d{2,3}|[^\s\p{L}]"), "removed", True),
+        "split_next": splitting(Regex(r"[\s,.]"), "merged_with_next"),
+        "split_previous": lambda: train_byte_level(
+            sequence(split("e", "merged_with_previous"), byte_level(use_regex=True)), small),
+        "split_contiguous": splitting(Regex(r"[\P{L}]"), "contiguous"),
+        "split_empty": splitting(Regex(r"\d*")),
+        "split_scripts": splitting(Regex(r"(?<=\p{Han})\p{Greek}+|\p{Han}+(?!\p{Latin})|[a-f\u00e0-\u00ff\-]+?")),
     }
 
 
@@ -236,7 +245,8 @@ def chat_cases():
         [("system", "a\n\nb ")] + turns[1:] + [("assistant", "See you </s><|im_end|>")],
         [("user", "2+2?"), ("assistant", thought)], [("user", "2+2?"), ("assistant", thought), ("user", "and 3+3?")],
         [("user", "2+2?"), ("assistant", thought), ("user", "and 3+3?"), ("assistant", "6")],
-        [("user", "2+2?"), ("assistant", thought), ("user", "<tool_response>\n4\n</tool_response>"), ("assistant", "4")],
+        [("user", "2+2?"), ("assistant", thought), ("user", "<tool_response>\n4\n</tool_response>"),
+         ("assistant", "4")],
         [("user", "x"), ("assistant", "a</think>b</think>\n\nc")], [("user", "x"), ("assistant", "\n\n<think>lone")],
         # Not every template takes these.
         [("user", "a"), ("user", "b")], [("assistant", "first"), ("user", "then")], [("user", "a"), ("system", "b")],
@@ -269,7 +279,7 @@ def write(path, value):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("tests/golden/tokenizer"))
-    parser.add_argument("--large", type=Path, help="write only tokenizers of 18000 tokens there, for comparison at size")
+    parser.add_argument("--large", type=Path, help="write only tokenizers of 18000 tokens there")
     args = parser.parse_args()
     if args.large:
         makers = tokenizer_makers(scale=20)
