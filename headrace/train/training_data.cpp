@@ -56,8 +56,10 @@ TrainingData open_training_data(const config::TrainConfig& config, const data::C
     result.eval_corpus = result.corpus;
     result.evaluation.emplace(result.corpus, std::move(split.held_out), order, result.batch.micro_batch);
   } else if (!config.eval_data.empty()) {
-    EvaluationData held_out = open_evaluation_data(corpus_config(config, config.eval_data, max_length), codec,
-                                                   order.layout, result.batch.micro_batch, on_progress);
+    data::CorpusConfig settings = corpus_config(config, config.eval_data, max_length);
+    settings.group_field.clear();  // these files are not split: their records need no group
+    EvaluationData held_out =
+        open_evaluation_data(settings, codec, order.layout, result.batch.micro_batch, on_progress);
     result.eval_corpus = std::move(held_out.corpus);
     result.evaluation.emplace(std::move(held_out.evaluation));
   }

@@ -1,5 +1,6 @@
 #include "headrace/optim/adamw.h"
 
+#include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 #include <torch/optim.h>
 #include <torch/types.h>

@@ -33,7 +33,7 @@ def test_train_reports_what_it_did(headrace, tiny_model, chat_data, tmp_path):
 def test_same_seed_same_bits(headrace, tiny_model, chat_data, tmp_path):
     for name in ("a", "b"):
         headrace.json("train", "--model", tiny_model, "--data", chat_data, "--out", tmp_path / name, "--steps", 3, *TRAIN)
-    files = [tmp_path / name / "model" / "model.safetensors" for name in ("a", "b")]
+    files = [tmp_path / name / "model.safetensors" for name in ("a", "b")]
     assert files[0].read_bytes() == files[1].read_bytes()
 
 

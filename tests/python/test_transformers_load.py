@@ -46,7 +46,7 @@ def test_export_in_bf16_rounds_to_nearest(headrace, tiny_model, tmp_path):
 def test_trained_model_loads_with_the_reported_loss(headrace, family_model, chat_data, tmp_path):
     before, _ = chat_loss(family_model, chat_data)
     result = headrace.json("train", "--model", family_model, "--data", chat_data, "--out", tmp_path / "run", *TRAIN)
-    folder = tmp_path / "run" / "model"
+    folder = tmp_path / "run"
     assert result["steps"] == 4 and result["out"]
     loss, tokens = chat_loss(folder, chat_data)
     assert loss < before
