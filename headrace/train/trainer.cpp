@@ -156,15 +156,8 @@ void Trainer::describe_data() {
 }
 
 void Trainer::check_memory(const model::Model& model) {
-  std::vector<int64_t> lengths;
-  for (const data::Corpus::Document& document : data_.corpus->documents()) {
-    lengths.push_back(std::min(document.length(), config_.max_length));
-  }
-  const int64_t count = std::min<int64_t>(data_.batch.micro_batch, static_cast<int64_t>(lengths.size()));
-  std::partial_sort(lengths.begin(), lengths.begin() + count, lengths.end(), std::greater<>());
   plan::MemoryRequest request;
-  for (int64_t i = 0; i < count; ++i) request.tokens += lengths[static_cast<size_t>(i)];
-  if (config_.layout != "documents") request.tokens = data_.batch.micro_batch * config_.max_length;
+  request.tokens = largest_micro_batch(*data_.corpus, data_.batch.micro_batch, config_.max_length, config_.layout);
   request.trained_tokens = request.tokens;
   for (const model::BlockSpec& block : model.blocks()) request.parameters += block.numel;
   request.state_parameters = request.parameters;

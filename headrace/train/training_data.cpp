@@ -1,5 +1,8 @@
 #include "headrace/train/training_data.h"
 
+#include <algorithm>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "headrace/data/split.h"
@@ -31,6 +34,18 @@ data::CorpusConfig corpus_config(const config::TrainConfig& config, const std::v
   corpus.skip_bad_lines = config.skip_bad_lines;
   corpus.group_field = config.group_field;
   return corpus;
+}
+
+int64_t largest_micro_batch(const data::Corpus& corpus, int64_t batch, int64_t max_length, const std::string& layout) {
+  if (data::parse_layout(layout) != data::Layout::documents) return batch * max_length;
+  std::vector<int64_t> lengths;  // of sequences; a text longer than max_length gives several
+  for (const data::Corpus::Document& document : corpus.documents()) {
+    const int64_t pieces = std::min(batch, (document.length() + max_length - 1) / max_length);
+    for (int64_t i = 0; i < pieces; ++i) lengths.push_back(std::min(document.length() - i * max_length, max_length));
+  }
+  const auto count = static_cast<std::ptrdiff_t>(std::min(static_cast<size_t>(batch), lengths.size()));
+  std::partial_sort(lengths.begin(), lengths.begin() + count, lengths.end(), std::greater<>());
+  return std::accumulate(lengths.begin(), lengths.begin() + count, int64_t{0});
 }
 
 EvaluationData open_evaluation_data(const data::CorpusConfig& corpus_settings, const data::Codec& codec,

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "headrace/config/train_config.h"
@@ -27,6 +28,9 @@ struct TrainingData {
 // Throws ConfigError, DataError or IoError.
 TrainingData open_training_data(const config::TrainConfig& config, const data::Codec& codec, int64_t max_length,
                                 const data::OnProgress& on_progress);
+
+// [tokens] the most that one micro-batch of `batch` sequences can hold.
+int64_t largest_micro_batch(const data::Corpus& corpus, int64_t batch, int64_t max_length, const std::string& layout);
 
 // Held-out data alone, for `headrace eval`.
 struct EvaluationData {

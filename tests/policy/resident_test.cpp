@@ -94,6 +94,30 @@ TEST_F(ResidentTest, SplittingTheBatchChangesOnlyRounding) {
   }
 }
 
+// Case "accumulate": four micro-batches add up to their mean, not to the last or the first of them.
+TEST_F(ResidentTest, FourMicroBatchesGiveTheMeanOfTheirGradients) {
+  std::vector<model::Batch> parts;
+  for (uint64_t seed = 20; seed < 24; ++seed) {
+    parts.push_back(random_batch({8}, seed));
+    parts.back().targets_N.copy_(parts.back().ids_N);  // every part trains as many tokens as the others
+  }
+  std::vector<at::Tensor> mean;
+  for (const model::Batch& part : parts) {
+    Resident one = make();
+    one.step({0, {&part, 1}, 1e-3});
+    for (size_t i = 0; i < one.blocks().size(); ++i) {
+      if (mean.size() <= i) mean.push_back(at::zeros_like(one.blocks()[i].gradients));
+      mean[i] += one.blocks()[i].gradients / 4;
+    }
+  }
+  Resident four = make();
+  four.step({0, parts, 1e-3});
+  for (size_t i = 0; i < mean.size(); ++i) {
+    const double error = (four.blocks()[i].gradients - mean[i]).norm().item<double>();
+    EXPECT_LT(error, 1e-5 * mean[i].norm().item<double>()) << model_.blocks()[i].name;
+  }
+}
+
 TEST_F(ResidentTest, ClippingScalesTheWholeGradient) {
   Resident policy = make({{.clip = 0.01}});
   const StepResult result = policy.step({0, batches_, 1e-3});
