@@ -17,18 +17,6 @@ namespace {
 
 constexpr double kProgressInterval_s = 5;
 
-data::CorpusConfig corpus_config(const config::EvalConfig& config) {
-  data::CorpusConfig corpus;
-  corpus.files = config.data;
-  corpus.format = data::parse_format(config.data_format);
-  corpus.loss_on = data::parse_loss_on(config.loss_on);
-  corpus.over_long = data::parse_over_long(config.over_long);
-  corpus.text_documents = data::parse_text_documents(config.text_documents);
-  corpus.max_length = config.max_length;
-  corpus.skip_bad_lines = config.skip_bad_lines;
-  return corpus;
-}
-
 int run(const FieldOptions& fields, bool json) {
   config::EvalConfig config;
   fields.apply(config);
@@ -39,7 +27,7 @@ int run(const FieldOptions& fields, bool json) {
   train::set_compute_threads(config.threads);
   const train::LoadedModel loaded = train::load_pretrained(config.model);
   const train::TextTools text(config.model, config.chat_template, loaded.model->shape().vocab_size);
-  train::EvaluationData data = train::open_evaluation_data(corpus_config(config), text.codec(),
+  train::EvaluationData data = train::open_evaluation_data(train::corpus_config(config, config.data), text.codec(),
                                                            data::parse_layout(config.layout), config.batch, {});
   for (const std::string& warning : data.corpus->coverage().warnings) {
     std::fprintf(stderr, "warning: %s\n", warning.c_str());

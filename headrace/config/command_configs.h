@@ -5,22 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "headrace/config/fields.h"
+#include "headrace/config/corpus_settings.h"
 
 namespace headrace::config {
 
-struct EvalConfig {
+struct EvalConfig : CorpusSettings {
   std::string model;
   std::vector<std::string> data;
   int64_t batch = 8;
-  int64_t max_length = 1024;
   std::string layout = "documents";
-  std::string data_format = "auto";
-  std::string text_documents = "file";
-  std::string chat_template = "auto";
-  std::string loss_on = "assistant";
-  std::string over_long = "truncate";
-  bool skip_bad_lines = false;
   int64_t threads = 0;
 
   template <class Visitor>
@@ -28,21 +21,8 @@ struct EvalConfig {
     visit(FieldInfo{"model", "Hugging Face model folder"}, model);
     visit(FieldInfo{"data", "files to score: .jsonl, .txt or .bin, the first two also .gz or .zst"}, data);
     visit(FieldInfo{"batch", "sequences scored at a time"}, batch);
-    visit(FieldInfo{"max_length", "longest sequence [tokens]"}, max_length);
     visit(FieldInfo{"layout", "how sequences share a batch", {"documents", "packed"}}, layout);
-    visit(FieldInfo{"data_format",
-                    "form of the records",
-                    {"auto", "chat", "sharegpt", "instruction", "alpaca", "prompt_completion", "text", "plain", "bin16",
-                     "bin32"}},
-          data_format);
-    visit(FieldInfo{"text_documents", "what one document of a .txt is", {"file", "paragraphs", "lines"}},
-          text_documents);
-    visit(FieldInfo{"chat_template", "template by name (chatml, llama3, ...); auto: recognise the model's"},
-          chat_template);
-    visit(FieldInfo{"loss_on", "tokens of a conversation that are scored", {"assistant", "all"}}, loss_on);
-    visit(FieldInfo{"over_long", "what to do with sequences over max_length", {"truncate", "skip", "error"}},
-          over_long);
-    visit(FieldInfo{"skip_bad_lines", "count lines that cannot be read instead of stopping"}, skip_bad_lines);
+    visit_corpus(visit);
     visit(FieldInfo{"threads", "compute threads; 0 for all cores"}, threads);
   }
 };

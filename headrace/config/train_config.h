@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "headrace/config/fields.h"
+#include "headrace/config/corpus_settings.h"
 
 namespace headrace::config {
 
-struct TrainConfig {
+struct TrainConfig : CorpusSettings {
   std::string model;
   std::vector<std::string> data;
   std::vector<std::string> eval_data;
@@ -23,14 +23,7 @@ struct TrainConfig {
   int64_t batch = 8;
   int64_t accumulate = 0;
   int64_t global_batch = 0;
-  int64_t max_length = 1024;
   std::string layout = "documents";
-  std::string data_format = "auto";
-  std::string text_documents = "file";
-  std::string chat_template = "auto";
-  std::string loss_on = "assistant";
-  std::string over_long = "truncate";
-  bool skip_bad_lines = false;
   double held_out = 0;
   std::string group_field;
 
@@ -80,24 +73,11 @@ struct TrainConfig {
     visit(FieldInfo{"batch", "sequences in a micro-batch"}, batch);
     visit(FieldInfo{"accumulate", "micro-batches in a step; 0: as many as global_batch asks for, else 1"}, accumulate);
     visit(FieldInfo{"global_batch", "sequences in a step; 0: batch x accumulate"}, global_batch);
-    visit(FieldInfo{"max_length", "longest sequence [tokens]"}, max_length);
     visit(FieldInfo{"layout",
                     "how sequences share a micro-batch: side by side, packed to max_length, or padded",
                     {"documents", "packed", "padded_left", "padded_right"}},
           layout);
-    visit(FieldInfo{"data_format",
-                    "form of the records",
-                    {"auto", "chat", "sharegpt", "instruction", "alpaca", "prompt_completion", "text", "plain", "bin16",
-                     "bin32"}},
-          data_format);
-    visit(FieldInfo{"text_documents", "what one document of a .txt is", {"file", "paragraphs", "lines"}},
-          text_documents);
-    visit(FieldInfo{"chat_template", "template by name (chatml, llama3, ...); auto: recognise the model's"},
-          chat_template);
-    visit(FieldInfo{"loss_on", "tokens of a conversation that are trained", {"assistant", "all"}}, loss_on);
-    visit(FieldInfo{"over_long", "what to do with sequences over max_length", {"truncate", "skip", "error"}},
-          over_long);
-    visit(FieldInfo{"skip_bad_lines", "count lines that cannot be read instead of stopping"}, skip_bad_lines);
+    visit_corpus(visit);
     visit(FieldInfo{"held_out", "share of the records set aside for evaluation [0..1)"}, held_out);
     visit(FieldInfo{"group_field", "records with the same value of this key stay on one side of that split"},
           group_field);

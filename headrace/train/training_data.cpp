@@ -22,17 +22,15 @@ data::OrderConfig order_config(const config::TrainConfig& config, int64_t max_le
 
 }  // namespace
 
-data::CorpusConfig corpus_config(const config::TrainConfig& config, const std::vector<std::string>& files,
-                                 int64_t max_length) {
+data::CorpusConfig corpus_config(const config::CorpusSettings& settings, const std::vector<std::string>& files) {
   data::CorpusConfig corpus;
   corpus.files = files;
-  corpus.format = data::parse_format(config.data_format);
-  corpus.loss_on = data::parse_loss_on(config.loss_on);
-  corpus.over_long = data::parse_over_long(config.over_long);
-  corpus.text_documents = data::parse_text_documents(config.text_documents);
-  corpus.max_length = max_length;
-  corpus.skip_bad_lines = config.skip_bad_lines;
-  corpus.group_field = config.group_field;
+  corpus.format = data::parse_format(settings.data_format);
+  corpus.loss_on = data::parse_loss_on(settings.loss_on);
+  corpus.over_long = data::parse_over_long(settings.over_long);
+  corpus.text_documents = data::parse_text_documents(settings.text_documents);
+  corpus.max_length = settings.max_length;
+  corpus.skip_bad_lines = settings.skip_bad_lines;
   return corpus;
 }
 
@@ -64,17 +62,19 @@ TrainingData open_training_data(const config::TrainConfig& config, const data::C
   result.batch = data::resolve_batch(
       {unless_zero(config.global_batch), config.batch, unless_zero(config.accumulate), /*ranks=*/1});
   const data::OrderConfig order = order_config(config, max_length);
-  result.corpus = data::load_corpus(corpus_config(config, config.data, max_length), codec, on_progress);
+  data::CorpusConfig trained = corpus_config(config, config.data);
+  trained.max_length = max_length;
+  trained.group_field = config.group_field;
+  result.corpus = data::load_corpus(trained, codec, on_progress);
   data::Split split{data::all_of(*result.corpus), {}};
   if (config.held_out > 0) {
     split = data::split_corpus(*result.corpus, {.fraction = config.held_out, .seed = order.seed});
     result.eval_corpus = result.corpus;
     result.evaluation.emplace(result.corpus, std::move(split.held_out), order, result.batch.micro_batch);
   } else if (!config.eval_data.empty()) {
-    data::CorpusConfig settings = corpus_config(config, config.eval_data, max_length);
-    settings.group_field.clear();  // these files are not split: their records need no group
-    EvaluationData held_out =
-        open_evaluation_data(settings, codec, order.layout, result.batch.micro_batch, on_progress);
+    data::CorpusConfig scored = corpus_config(config, config.eval_data);
+    scored.max_length = max_length;
+    EvaluationData held_out = open_evaluation_data(scored, codec, order.layout, result.batch.micro_batch, on_progress);
     result.eval_corpus = std::move(held_out.corpus);
     result.evaluation.emplace(std::move(held_out.evaluation));
   }

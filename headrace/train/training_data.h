@@ -40,8 +40,7 @@ struct EvaluationData {
 EvaluationData open_evaluation_data(const data::CorpusConfig& corpus, const data::Codec& codec, data::Layout layout,
                                     int64_t batch, const data::OnProgress& on_progress);
 
-// The settings of `config` that say how files become samples.
-data::CorpusConfig corpus_config(const config::TrainConfig& config, const std::vector<std::string>& files,
-                                 int64_t max_length);
+// The settings as the data room takes them. Throws ConfigError on a word it does not know.
+data::CorpusConfig corpus_config(const config::CorpusSettings& settings, const std::vector<std::string>& files);
 
 }  // namespace headrace::train
