@@ -93,6 +93,14 @@ TEST_F(TrainerTest, SameSeedGivesTheSameBits) {
   EXPECT_NE(os::read_file(folder_ / "a/model.safetensors"), os::read_file(folder_ / "c/model.safetensors"));
 }
 
+TEST_F(TrainerTest, ThreadsChangeNoBit) {
+  config::TrainConfig one = config("one");
+  one.threads = 1;
+  run(one);
+  run(config("two"));
+  EXPECT_EQ(os::read_file(folder_ / "one/model.safetensors"), os::read_file(folder_ / "two/model.safetensors"));
+}
+
 TEST_F(TrainerTest, EvaluationAndRecomputationChangeNoBit) {
   run(config("plain"));
   config::TrainConfig busy = config("busy");
