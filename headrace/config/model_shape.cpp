@@ -42,6 +42,7 @@ constexpr std::string_view kRefusedKeys[] = {"quantization_config",
                                              "no_rope_layers",
                                              "alibi",
                                              "attention_chunk_size",
+                                             "rope_interleaved",
                                              "per_layer_config"};
 
 // Keys that say nothing about the maths of a forward pass.
@@ -60,7 +61,6 @@ constexpr std::string_view kHarmlessKeys[] = {"architectures",
                                               "reorder_and_upcast_attn",
                                               "n_ctx",
                                               "prefix",
-                                              "rope_interleaved",
                                               "transformers.js_config",
 
                                               "_attn_implementation",

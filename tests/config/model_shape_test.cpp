@@ -165,6 +165,8 @@ TEST(ModelShape, RefusesMathsItDoesNotKnowByNameAndValue) {
               HasSubstr("rope_scaling.rope_type is \"yarn\""));
   EXPECT_THAT(error_with(llama(), "rope_parameters", {{"full_attention", {{"rope_theta", 1e6}}}}),
               HasSubstr("rope_parameters.full_attention"));
+  EXPECT_THAT(error_with(llama(), "rope_interleaved", true), HasSubstr("rope_interleaved is true"));
+  EXPECT_EQ(error_with(llama(), "rope_interleaved", false), "");
   EXPECT_THAT(error_with(llama(), "sliding_window", 9), HasSubstr("sliding_window is 9"));
   EXPECT_THAT(error_with(llama(), "quantization_config", Json::object()), HasSubstr("quantization_config"));
   EXPECT_THAT(error_with(as_type("qwen2"), "attention_bias", false), HasSubstr("attention_bias is false"));
