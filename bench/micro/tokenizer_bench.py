@@ -124,7 +124,7 @@ def main():
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
         report = {"what": "one thread, all lines once, ids compared; processor seconds", "commit": commit, "machine": machine(),
                   "versions": {"tokenizers": tokenizers.__version__, "python": platform.python_version()},
-                  "command": "bench/micro/tokenizer_bench.py", "results": results}
+                  "command": " ".join(["bench/micro/tokenizer_bench.py", *(Path(a).name if "/" in a else a for a in sys.argv[1:])]), "results": results}
         args.out.parent.mkdir(parents=True, exist_ok=True)
         args.out.write_text(json.dumps(report, indent=1) + "\n")
 
