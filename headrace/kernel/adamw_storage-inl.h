@@ -1,0 +1,174 @@
+// How AdamW's numbers lie in memory, for the instruction set being compiled: included once for each, by adamw.cpp.
+// A gradient has load and prefetch; a master also stores: element by element, or a block of kBlock at a time.
+#include <hwy/cache_control.h>
+
+#include "headrace/kernel/adamw_storage.h"
+
+// Highway's guard for headers compiled once a target.
+#if defined(HEADRACE_KERNEL_ADAMW_STORAGE_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef HEADRACE_KERNEL_ADAMW_STORAGE_INL
+#undef HEADRACE_KERNEL_ADAMW_STORAGE_INL
+#else
+#define HEADRACE_KERNEL_ADAMW_STORAGE_INL
+#endif
+
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace headrace::kernel::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+constexpr size_t kLineBytes = 64;
+constexpr size_t kBlock = 32;           // [elements] two lines of fp32, one of 16-bit halves
+constexpr size_t kMaxLanes = 16;        // a block is a whole number of vectors
+constexpr size_t kPrefetchAhead = 512;  // [bytes]
+
+template <class T>
+HWY_INLINE void prefetch_block(const T* block) {
+  const char* ahead = reinterpret_cast<const char*>(block) + kPrefetchAhead * sizeof(T) / 4;
+  for (size_t line = 0; line < kBlock * sizeof(T); line += kLineBytes) hwy::Prefetch(ahead + line);
+}
+
+template <class D>
+using Words = hn::RebindToUnsigned<D>;
+template <class D>
+using Halves = hn::Rebind<uint16_t, D>;
+
+// Of words below 2^16.
+template <class D>
+HWY_INLINE hn::Vec<Halves<D>> narrow(D, hn::Vec<Words<D>> words) {
+  return hn::DemoteTo(Halves<D>(), hn::BitCast(hn::RebindToSigned<D>(), words));
+}
+
+template <class D>
+HWY_INLINE hn::Vec<Words<D>> upper_word(D, const uint16_t* halves) {
+  return hn::ShiftLeft<16>(hn::PromoteTo(Words<D>(), hn::LoadU(Halves<D>(), halves)));
+}
+
+// to_bf16 of bf16.h.
+template <class D>
+HWY_INLINE hn::Vec<Halves<D>> rounded(D d, hn::Vec<D> x) {
+  const Words<D> w;
+  const auto bits = hn::BitCast(w, x), upper = hn::ShiftRight<16>(bits);
+  const auto bias = hn::Add(hn::And(upper, hn::Set(w, 1)), hn::Set(w, 0x7fff));
+  const auto nearest = hn::ShiftRight<16>(hn::Add(bits, bias));
+  const auto quiet = hn::Or(upper, hn::Set(w, 0x40));
+  return narrow(d, hn::IfThenElse(hn::RebindMask(w, hn::IsNaN(x)), quiet, nearest));
+}
+
+struct Fp32Gradient {
+  const float* HWY_RESTRICT values;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
+    return hn::LoadU(d, values + i);
+  }
+  HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
+};
+
+struct Bf16Gradient {
+  const uint16_t* HWY_RESTRICT values;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
+    return hn::BitCast(d, upper_word(d, values + i));
+  }
+  HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
+};
+
+// A block whose elements are stored as they come.
+template <class Master>
+struct PlainBlock {
+  template <class D>
+  HWY_INLINE void store(D d, hn::Vec<D> value, const Master& master, size_t at, size_t) const {
+    master.store(d, value, at);
+  }
+  HWY_INLINE void finish(const Master&, size_t) const {}
+};
+
+struct Fp32Master {
+  using Block = PlainBlock<Fp32Master>;
+  float* HWY_RESTRICT values;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
+    return hn::LoadU(d, values + i);
+  }
+  template <class D>
+  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
+    hn::StoreU(value, d, values + i);
+  }
+  HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
+  HWY_INLINE size_t elements_before_a_line() const { return 0; }
+  HWY_INLINE void finish() const {}
+};
+
+struct HalvedMaster {
+  using Block = PlainBlock<HalvedMaster>;
+  uint16_t* HWY_RESTRICT upper;
+  int16_t* HWY_RESTRICT lower;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
+    const hn::RebindToSigned<D> s;
+    const auto distance = hn::PromoteTo(s, hn::LoadU(hn::Rebind<int16_t, D>(), lower + i));
+    return hn::BitCast(d, hn::Add(upper_word(d, upper + i), hn::BitCast(Words<D>(), distance)));
+  }
+  template <class D>
+  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
+    const Words<D> w;
+    const auto quiet = hn::BitCast(d, hn::Set(w, 0x7fc00000));
+    value = hn::IfThenElse(hn::IsNaN(value), hn::CopySign(quiet, value), value);
+    const auto bits = hn::BitCast(w, value);
+    const auto low = narrow(d, hn::And(bits, hn::Set(w, 0xffff)));
+    hn::StoreU(narrow(d, hn::ShiftRight<16>(hn::Add(bits, hn::Set(w, 0x8000)))), Halves<D>(), upper + i);
+    hn::StoreU(hn::BitCast(hn::Rebind<int16_t, D>(), low), hn::Rebind<int16_t, D>(), lower + i);
+  }
+  HWY_INLINE void prefetch(size_t i) const {
+    prefetch_block(upper + i);
+    prefetch_block(lower + i);
+  }
+  HWY_INLINE size_t elements_before_a_line() const { return 0; }
+  HWY_INLINE void finish() const {}
+};
+
+// The weight is only written: whole lines go past the cache, which saves reading them first.
+struct Fp32MasterBf16Weight {
+  struct Block {
+    HWY_ALIGN uint16_t weights[kBlock];
+
+    template <class D>
+    HWY_INLINE void store(D d, hn::Vec<D> value, const Fp32MasterBf16Weight& master, size_t at, size_t in_block) {
+      hn::StoreU(value, d, master.values + at);
+      hn::StoreU(rounded(d, value), Halves<D>(), weights + in_block);
+    }
+    HWY_INLINE void finish(const Fp32MasterBf16Weight& master, size_t block) const {
+      const hn::CappedTag<uint16_t, 8> d;
+      for (size_t j = 0; j < kBlock; j += hn::Lanes(d))
+        hn::Stream(hn::Load(d, weights + j), d, master.weight + block + j);
+    }
+  };
+  float* HWY_RESTRICT values;
+  uint16_t* HWY_RESTRICT weight;
+
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
+    return hn::LoadU(d, values + i);
+  }
+  template <class D>
+  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
+    hn::StoreU(value, d, values + i);
+    hn::StoreU(rounded(d, value), Halves<D>(), weight + i);
+  }
+  HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
+  HWY_INLINE size_t elements_before_a_line() const {
+    return (kLineBytes - reinterpret_cast<uintptr_t>(weight) % kLineBytes) % kLineBytes / sizeof(uint16_t);
+  }
+  // Other threads must see what was streamed.
+  HWY_INLINE void finish() const { hwy::FlushStream(); }
+};
+
+}  // namespace headrace::kernel::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
