@@ -15,5 +15,6 @@ Run add_eval(CLI::App& app);
 Run add_generate(CLI::App& app);
 Run add_export(CLI::App& app);
 Run add_tokenize(CLI::App& app);
+Run add_bench(CLI::App& app);
 
 }  // namespace headrace::cli

@@ -23,6 +23,7 @@ constexpr Command kCommands[] = {
     {"generate", "Text from a model", headrace::cli::add_generate},
     {"export", "Write a Hugging Face model folder, for example in another dtype", headrace::cli::add_export},
     {"tokenize", "Token ids of each line of standard input", headrace::cli::add_tokenize},
+    {"bench", "How fast this machine does what a step needs", headrace::cli::add_bench},
 };
 
 int run_program(int argc, char** argv) {
