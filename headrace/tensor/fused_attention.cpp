@@ -1,10 +1,14 @@
 #include "headrace/tensor/fused_attention.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/attention.h"
 #include "headrace/kernel/rotary.h"
+#include "headrace/tensor/flash_attention.h"
 #include "headrace/tensor/spans.h"
 #include "headrace/tensor/torch.h"
 
@@ -24,16 +28,29 @@ void check(const at::Tensor& qkv_NE, std::span<const int64_t> starts, const Atte
                           " document bounds.");
 }
 
+// The documents of a batch by who computes them.
+struct Documents {
+  std::vector<std::pair<int64_t, int64_t>> ours, flash;  // first row, tokens
+
+  Documents(std::span<const int64_t> starts, const AttentionShape& shape) {
+    for (size_t d = 0; d + 1 < starts.size(); ++d) {
+      const int64_t tokens = starts[d + 1] - starts[d];
+      (is_flash_document(tokens, shape) ? flash : ours).emplace_back(starts[d], tokens);
+    }
+  }
+};
+
 // One head of one document, numbered so that a worker finds long documents spread over the whole range.
 struct Task {
   size_t first, tokens;  // rows of the document
   size_t head, kv_head;
 };
 
-Task task_at(size_t index, std::span<const int64_t> starts, const AttentionShape& shape) {
-  const size_t documents = starts.size() - 1, document = index % documents, head = index / documents;
-  const auto first = static_cast<size_t>(starts[document]), end = static_cast<size_t>(starts[document + 1]);
-  return {first, end - first, head, head / static_cast<size_t>(shape.num_heads / shape.num_kv_heads)};
+Task task_at(size_t index, const Documents& documents, const AttentionShape& shape) {
+  const size_t head = index / documents.ours.size();
+  const auto [first, tokens] = documents.ours[index % documents.ours.size()];
+  return {static_cast<size_t>(first), static_cast<size_t>(tokens), head,
+          head / static_cast<size_t>(shape.num_heads / shape.num_kv_heads)};
 }
 
 kernel::AttentionHead head_of(const Task& task, const float* qkv, const AttentionShape& shape) {
@@ -51,10 +68,10 @@ kernel::AttentionHead head_of(const Task& task, const float* qkv, const Attentio
           .window = static_cast<size_t>(shape.window)};
 }
 
-// One row of scratch for each thread, long enough for the longest document.
-at::Tensor make_scratch(const at::Tensor& qkv_NE, std::span<const int64_t> starts, const AttentionShape& shape) {
+// One row of scratch for each thread, long enough for the longest document of ours.
+at::Tensor make_scratch(const at::Tensor& qkv_NE, const Documents& documents, const AttentionShape& shape) {
   int64_t longest = 0;
-  for (size_t d = 0; d + 1 < starts.size(); ++d) longest = std::max(longest, starts[d + 1] - starts[d]);
+  for (const auto& [first, tokens] : documents.ours) longest = std::max(longest, tokens);
   const size_t floats = kernel::attention_scratch(static_cast<size_t>(longest), static_cast<size_t>(shape.head_dim));
   return at::empty({at::get_num_threads(), static_cast<int64_t>(floats)}, qkv_NE.options());
 }
@@ -92,14 +109,16 @@ Attention attention(const at::Tensor& qkv_NE, std::span<const int64_t> starts, c
   const float* qkv = const_floats(qkv_NE).data();
   const auto y = floats(result.y_NO), lse = floats(result.lse_HN);
   const auto y_stride = static_cast<size_t>(result.y_NO.size(1)), channels = static_cast<size_t>(shape.head_dim);
-  const at::Tensor scratch = make_scratch(qkv_NE, starts, shape);
+  const Documents documents(starts, shape);
+  const at::Tensor scratch = make_scratch(qkv_NE, documents, shape);
   const auto scratch_size = static_cast<size_t>(scratch.size(1));
-  over_tasks((starts.size() - 1) * static_cast<size_t>(shape.num_heads), [&](size_t index, size_t worker) {
-    const Task task = task_at(index, starts, shape);
+  over_tasks(documents.ours.size() * static_cast<size_t>(shape.num_heads), [&](size_t index, size_t worker) {
+    const Task task = task_at(index, documents, shape);
     kernel::attention_head(head_of(task, qkv, shape), y.data() + task.first * y_stride + task.head * channels, y_stride,
                            lse.subspan(task.head * static_cast<size_t>(rows) + task.first, task.tokens),
                            floats(scratch).subspan(worker * scratch_size, scratch_size));
   });
+  for (const auto& [first, tokens] : documents.flash) flash_document(qkv_NE, first, tokens, shape, result);
   return result;
 }
 
@@ -108,7 +127,8 @@ at::Tensor attention_backward(const at::Tensor& grad_y_NO, const at::Tensor& qkv
   check(qkv_NE, starts, shape);
   const auto rows = static_cast<size_t>(qkv_NE.size(0)), channels = static_cast<size_t>(shape.head_dim);
   const int64_t queries = shape.num_heads * shape.head_dim, keys = shape.num_kv_heads * shape.head_dim;
-  const bool is_grouped = shape.num_heads != shape.num_kv_heads;
+  const Documents documents(starts, shape);
+  const bool is_grouped = shape.num_heads != shape.num_kv_heads && !documents.ours.empty();
   at::Tensor grad = at::empty_like(qkv_NE);
   // With grouped heads each query head writes its own share of the key and value gradients first.
   const at::Tensor shares = is_grouped ? at::empty({2, qkv_NE.size(0), queries}, qkv_NE.options()) : at::Tensor();
@@ -121,10 +141,10 @@ at::Tensor attention_backward(const at::Tensor& grad_y_NO, const at::Tensor& qkv
   const float* y = const_floats(saved.y_NO).data();
   const float* grad_y = const_floats(grad_y_NO).data();
   const auto lse = const_floats(saved.lse_HN);
-  const at::Tensor scratch = make_scratch(qkv_NE, starts, shape);
+  const at::Tensor scratch = make_scratch(qkv_NE, documents, shape);
   const auto scratch_size = static_cast<size_t>(scratch.size(1));
-  over_tasks((starts.size() - 1) * static_cast<size_t>(shape.num_heads), [&](size_t index, size_t worker) {
-    const Task task = task_at(index, starts, shape);
+  over_tasks(documents.ours.size() * static_cast<size_t>(shape.num_heads), [&](size_t index, size_t worker) {
+    const Task task = task_at(index, documents, shape);
     const size_t q_at = task.first * q_stride + task.head * channels,
                  y_at = task.first * y_stride + task.head * channels;
     const size_t kv_at = task.first * kv_stride + task.head * channels;
@@ -142,6 +162,9 @@ at::Tensor attention_backward(const at::Tensor& grad_y_NO, const at::Tensor& qkv
   if (is_grouped) {
     sum_groups(shares[0], grad.narrow(1, queries, keys), shape);
     sum_groups(shares[1], grad.narrow(1, queries + keys, keys), shape);
+  }
+  for (const auto& [first, tokens] : documents.flash) {
+    flash_document_backward(grad_y_NO, qkv_NE, saved, first, tokens, shape, grad);
   }
   return grad;
 }

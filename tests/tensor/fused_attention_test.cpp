@@ -57,6 +57,31 @@ TEST(FusedAttention, AgreesWithLibtorch) {
   }
 }
 
+// Long documents go through libtorch's fused kernel, short ones and windows through ours: the same numbers, and the
+// boundary between the two is not to be seen.
+TEST(FusedAttention, LongAndShortDocumentsTogether) {
+  at::manual_seed(7);
+  const Starts starts = {0, 40, 340, 345, 545};
+  for (const AttentionShape& s : {shape_of(6, 2, 16), shape_of(2, 2, 64), shape_of(4, 2, 16, 90)}) {
+    const at::Tensor qkv = random_qkv(starts.back(), s), grad = at::randn({starts.back(), s.num_heads * s.head_dim});
+    const at::Tensor leaf = qkv.clone().requires_grad_();
+    const at::Tensor expected = by_libtorch(leaf, starts, s);
+    expected.backward(grad);
+    const Attention result = attention(qkv, starts, s);
+    EXPECT_TRUE(at::allclose(result.y_NO, expected, 1e-5, 1e-5));
+    const at::Tensor gradient = attention_backward(grad, qkv, result, starts, s);
+    EXPECT_TRUE(at::allclose(gradient, leaf.grad(), 1e-4, 2e-5));
+    at::Tensor other = qkv.clone();
+    other.narrow(0, 0, 40).normal_();
+    EXPECT_TRUE(at::equal(attention(other, starts, s).y_NO.narrow(0, 40, 505), result.y_NO.narrow(0, 40, 505)));
+    at::set_num_threads(1);
+    const Attention alone = attention(qkv, starts, s);
+    EXPECT_TRUE(at::equal(alone.y_NO, result.y_NO));
+    EXPECT_TRUE(at::equal(attention_backward(grad, qkv, alone, starts, s), gradient));
+    at::set_num_threads(2);
+  }
+}
+
 // Case "packing": changing document 1 leaves document 2 bitwise unchanged, and so does packing it elsewhere.
 TEST(FusedAttention, DocumentsDoNotLeak) {
   const AttentionShape s = shape_of(6, 2, 16);
