@@ -1,0 +1,111 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+
+#include "headrace/base/errors.h"
+#include "headrace/graph/exact_overlap_step.h"
+#include "headrace/graph/no_overlap_step.h"
+#include "headrace/graph/resident_step.h"
+#include "tests/graph/equal_blocks.h"
+
+namespace headrace::graph {
+namespace {
+
+int64_t bytes_on(const TaskGraph& graph, LaneKind lane) {
+  int64_t bytes = 0;
+  for (const Task& task : graph.tasks) bytes += task.lane == lane ? task.bytes : 0;
+  return bytes;
+}
+
+int32_t index_of(const TaskGraph& graph, TaskKind kind, int32_t block, int64_t step, int32_t micro = kWholeStep) {
+  const auto found = std::find_if(graph.tasks.begin(), graph.tasks.end(), [&](const Task& task) {
+    return task.kind == kind && task.block == block && task.step == step && task.micro_batch == micro;
+  });
+  return found == graph.tasks.end() ? -1 : static_cast<int32_t>(found - graph.tasks.begin());
+}
+
+bool has_edge(const TaskGraph& graph, int32_t from, int32_t to) {
+  return from >= 0 && to >= 0 && std::find(graph.edges.begin(), graph.edges.end(), Edge{from, to}) != graph.edges.end();
+}
+
+TEST(Steps, AGradientCrossesTheLinkOnceAStepHoweverManyMicroBatches) {
+  for (const int32_t accumulate : {1, 4}) {
+    for (const auto order : {ComputeOrder::kMicroBatchMajor, ComputeOrder::kLayerMajor}) {
+      StepShape shape = equal_blocks(6, true);
+      shape.accumulate = accumulate;
+      shape.order = order;
+      for (const StepGraph& step : {exact_overlap_step(shape), no_overlap_step(shape)}) {
+        EXPECT_EQ(bytes_on(step.graph, LaneKind::kD2h), 6000);
+        EXPECT_EQ(bytes_on(step.graph, LaneKind::kH2d), 6000);
+      }
+      EXPECT_EQ(bytes_on(exact_overlap_step(shape, 2).graph, LaneKind::kD2h), 4000);
+      EXPECT_EQ(bytes_on(resident_step(shape).graph, LaneKind::kD2h), 0);
+    }
+  }
+}
+
+TEST(Steps, LayerMajorTakesABlockThroughAllMicroBatchesFirst) {
+  StepShape shape = equal_blocks(2);
+  shape.accumulate = 2;
+  shape.order = ComputeOrder::kLayerMajor;
+  std::string order;
+  for (const Task& task : resident_step(shape).graph.tasks) {
+    if (task.kind == TaskKind::kForward) order += "f" + std::to_string(task.block) + std::to_string(task.micro_batch);
+    if (task.kind == TaskKind::kBackward) order += "b" + std::to_string(task.block) + std::to_string(task.micro_batch);
+  }
+  EXPECT_EQ(order, "f00f01f10f11b10b11b00b01");
+}
+
+TEST(Steps, TheNextForwardWaitsForItsOwnBlockOnly) {
+  const TaskGraph graph = repeat_step(exact_overlap_step(equal_blocks(3)), 2);
+  for (int32_t block = 0; block < 3; ++block) {
+    const int32_t update = index_of(graph, TaskKind::kHostUpdate, block, 0);
+    const int32_t fetch = index_of(graph, TaskKind::kFetch, block, 0);
+    EXPECT_TRUE(has_edge(graph, index_of(graph, TaskKind::kBackward, block, 0, 0),
+                         index_of(graph, TaskKind::kOffload, block, 0)));
+    EXPECT_TRUE(has_edge(graph, update, fetch));
+    for (int32_t other = 0; other < 3; ++other) {
+      EXPECT_EQ(has_edge(graph, fetch, index_of(graph, TaskKind::kForward, other, 1, 0)), other == block);
+    }
+  }
+}
+
+TEST(Steps, ClippingHoldsEveryUpdateUntilTheNorm) {
+  const TaskGraph graph = repeat_step(exact_overlap_step(equal_blocks(4, true), 2), 1);
+  const int32_t norm = index_of(graph, TaskKind::kReduce, kWholeModel, 0);
+  for (int32_t block = 0; block < 4; ++block) {
+    EXPECT_TRUE(has_edge(graph, index_of(graph, TaskKind::kBackward, block, 0, 0), norm));
+    const TaskKind update = block < 2 ? TaskKind::kDeviceUpdate : TaskKind::kHostUpdate;
+    EXPECT_TRUE(has_edge(graph, norm, index_of(graph, update, block, 0)));
+  }
+}
+
+TEST(Steps, RecomputeComesBeforeItsBackward) {
+  StepShape shape = equal_blocks(3);
+  shape.recompute = true;
+  const TaskGraph graph = resident_step(shape).graph;
+  for (int32_t block = 0; block < 3; ++block) {
+    EXPECT_TRUE(has_edge(graph, index_of(graph, TaskKind::kRecompute, block, 0, 0),
+                         index_of(graph, TaskKind::kBackward, block, 0, 0)));
+  }
+}
+
+TEST(Steps, JoinedStepsMayDifferInShapeButMustHaveWhatTheNextWaitsFor) {
+  const StepShape shape = equal_blocks(3, true);
+  const std::array<StepGraph, 2> same = {exact_overlap_step(shape, 1), exact_overlap_step(shape, 1)};
+  const TaskGraph graph = join_steps(same, 40);
+  EXPECT_EQ(graph.tasks.front().step, 40);
+  EXPECT_EQ(graph.tasks.back().step, 41);
+  const std::array<StepGraph, 2> different = {resident_step(shape), exact_overlap_step(shape)};
+  EXPECT_THROW(join_steps(different), InternalError);
+}
+
+TEST(Steps, ShapesThatMakeNoStepAreRefused) {
+  EXPECT_THROW(resident_step({}), InternalError);
+  EXPECT_THROW(exact_overlap_step(equal_blocks(2), 3), InternalError);
+  EXPECT_THROW(exact_overlap_step(equal_blocks(2), -1), InternalError);
+}
+
+}  // namespace
+}  // namespace headrace::graph
