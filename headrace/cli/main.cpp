@@ -1,6 +1,9 @@
 // The headrace program: one subcommand a job. Exit codes in exit_code.h.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -49,9 +52,18 @@ int run_program(int argc, char** argv) {
   return headrace::cli::kWrongUse;
 }
 
+// Idle OpenMP threads must sleep: on cores that are shared with anything else, spinning ones cost a step its whole time.
+// libgomp reads the policy when it is loaded, before main, so the program starts itself once more with it.
+void start_with_sleeping_threads(char** argv) {
+  if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
+  setenv("OMP_WAIT_POLICY", "PASSIVE", 1);
+  execv("/proc/self/exe", argv);  // returns only where /proc is missing: then the threads spin
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  start_with_sleeping_threads(argv);
   try {
     return run_program(argc, argv);
   } catch (...) {
