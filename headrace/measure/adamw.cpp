@@ -15,7 +15,7 @@
 namespace headrace::measure {
 namespace {
 
-// Arrays a power of two apart would meet in the same sets of the caches and the same banks of the memory.
+// A precaution: arrays a power of two apart could meet in the same sets of the caches.
 constexpr size_t kStagger = 11 * 1024 + 64;
 
 // One mapping, given back at the end.
