@@ -13,6 +13,7 @@
 #include "headrace/os/file.h"
 #include "headrace/safetensors/model_folder.h"
 #include "headrace/tensor/torch.h"
+#include "tests/support/temp_folder.h"
 
 namespace headrace::checkpoint {
 namespace {
@@ -28,12 +29,7 @@ void put(const fs::path& path, const std::string& text) { std::ofstream(path, st
 
 class Export : public ::testing::Test {
  protected:
-  Export()
-      : root_(fs::path(::testing::TempDir()) / "headrace_export"),
-        source_(root_ / "source"),
-        out_(root_ / "out"),
-        model_(config::ModelShape::parse(kConfig, "test")) {
-    fs::remove_all(root_);
+  Export() : source_(root_ / "source"), out_(root_ / "out"), model_(config::ModelShape::parse(kConfig, "test")) {
     fs::create_directories(source_);
     put(source_ / "config.json", kConfig);
     put(source_ / "tokenizer.json", "{\"a\": 1}");
@@ -44,7 +40,6 @@ class Export : public ::testing::Test {
       model::initialize(block, 3, flat_.back());
     }
   }
-  ~Export() override { fs::remove_all(root_); }
 
   void export_to(const fs::path& out, ExportDtype dtype = ExportDtype::kFloat32) {
     export_model(source_, out, model_, flat_, dtype);
@@ -64,7 +59,8 @@ class Export : public ::testing::Test {
     return "";
   }
 
-  fs::path root_, source_, out_;
+  const TempFolder root_;  // tests run side by side
+  fs::path source_, out_;
   model::Model model_;
   std::vector<at::Tensor> flat_;
 };

@@ -12,6 +12,7 @@
 #include "headrace/tensor/dtype.h"
 #include "headrace/tensor/flat.h"
 #include "headrace/tensor/torch.h"
+#include "tests/support/temp_folder.h"
 
 namespace headrace::checkpoint {
 namespace {
@@ -38,9 +39,6 @@ config::ModelShape shape_of(const std::string& family, bool is_tied) {
 
 class Import : public ::testing::Test {
  protected:
-  Import() : folder_(fs::path(::testing::TempDir()) / "headrace_import") { fs::remove_all(folder_); }
-  ~Import() override { fs::remove_all(folder_); }
-
   // Every parameter of the model, values that bf16 and fp16 hold exactly.
   static TensorMap tensors_of(const model::Model& model) {
     TensorMap tensors;
@@ -98,7 +96,8 @@ class Import : public ::testing::Test {
     return "";
   }
 
-  fs::path folder_;
+  const TempFolder temporary_;  // tests run side by side
+  const fs::path folder_ = temporary_ / "model";
 };
 
 TEST_F(Import, ReadsEveryFloatTypeWholeAndSharded) {
