@@ -218,7 +218,7 @@ def facts(threads):
     return {"commit": commit.stdout.strip(), "cpu": cpu, "cores": os.cpu_count(), "threads": threads,
             "python": platform.python_version(), "torch": torch.__version__, "transformers": transformers.__version__,
             "eager": "fp32, sdpa attention, torch.optim.AdamW (foreach as by default), clip_grad_norm_",
-            "load_at_start": os.getloadavg()[0]}
+            "load_at_start": os.getloadavg()[0], "command": " ".join(sys.argv)}
 
 
 def main():
