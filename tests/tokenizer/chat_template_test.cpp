@@ -62,7 +62,8 @@ TEST(ChatTemplate, TrainsWhatTheModelHasToGenerate) {
 }
 
 TEST(ChatTemplate, IsRecognisedByItsText) {
-  for (const auto& [name, jinja] : read_golden("chat.json")["templates"].items()) {
+  const Json golden = read_golden("chat.json");  // items() refers to it
+  for (const auto& [name, jinja] : golden["templates"].items()) {
     EXPECT_EQ(ChatTemplate::from_text(jinja.get<std::string>(), "f").name(), name);
   }
 }
