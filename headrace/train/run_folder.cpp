@@ -1,5 +1,6 @@
 #include "headrace/train/run_folder.h"
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <utility>
@@ -40,6 +41,19 @@ void require_free(const fs::path& folder, bool overwrite) {
       folder.string() + (is_run(folder) ? " already holds a run. Choose another --out, or replace the run "
                                           "with --overwrite."
                                         : " exists and is not the folder of a run. Choose another --out."));
+}
+
+void require_inputs_outside(const config::TrainConfig& config) {
+  const fs::path out = fs::weakly_canonical(config.out);
+  std::vector<std::string> inputs{config.model};
+  inputs.insert(inputs.end(), config.data.begin(), config.data.end());
+  inputs.insert(inputs.end(), config.eval_data.begin(), config.eval_data.end());
+  for (const std::string& input : inputs) {
+    const fs::path path = fs::weakly_canonical(input);
+    if (std::mismatch(out.begin(), out.end(), path.begin(), path.end()).first != out.end()) continue;
+    throw ConfigError("train.open", "--out " + config.out + " would overwrite " + input +
+                                        ", which this run reads. Choose another --out.");
+  }
 }
 
 RunFolder::RunFolder(const config::TrainConfig& config, telemetry::Log::Show show,

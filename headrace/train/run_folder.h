@@ -20,6 +20,9 @@ namespace headrace::train {
 // Throws ConfigError when `folder` holds anything, unless it is a run of ours and `overwrite` is set. Changes nothing.
 void require_free(const std::filesystem::path& folder, bool overwrite);
 
+// Throws ConfigError when the model or a data file of the run lies in the folder that --overwrite would empty.
+void require_inputs_outside(const config::TrainConfig& config);
+
 class RunFolder {
  public:
   // Makes the folder config.out, or empties it of an earlier run (require_free), and writes run_config.json.

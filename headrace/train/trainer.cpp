@@ -93,6 +93,7 @@ void Trainer::say(const std::string& text) {
 
 void Trainer::prepare() {
   require_free(config_.out, config_.overwrite);
+  if (config_.overwrite) require_inputs_outside(config_);
   if (device::parse(config_.device) != device::Kind::kCpu) {
     throw ConfigError("train.prepare", "--device " + config_.device +
                                            " cannot train yet: the resident policy runs on --device cpu only.");

@@ -141,6 +141,16 @@ TEST_F(TrainerTest, AFailedStartLeavesTheOldRunAlone) {
   EXPECT_TRUE(fs::exists(folder_ / "run/model.safetensors"));
 }
 
+TEST_F(TrainerTest, OverwritingWhatTheRunReadsIsRefused) {
+  run(config("run"));
+  config::TrainConfig onto_itself = config("run");
+  onto_itself.model = folder_ / "run";
+  onto_itself.init = "pretrained";
+  onto_itself.overwrite = true;
+  EXPECT_THROW(run(onto_itself), ConfigError);
+  EXPECT_TRUE(fs::exists(folder_ / "run/model.safetensors"));
+}
+
 TEST_F(TrainerTest, RefusesToOverwriteUnlessAsked) {
   run(config("run"));
   EXPECT_THROW(run(config("run")), ConfigError);
