@@ -6,6 +6,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/softmax_loss.h"
+#include "headrace/tensor/fused_linear.h"
 #include "headrace/tensor/spans.h"
 #include "headrace/tensor/torch.h"
 
@@ -78,7 +79,7 @@ LinearCrossEntropy linear_cross_entropy(const at::Tensor& x_NC, const at::Tensor
     const int64_t count = std::min(chunk, result.trained_tokens - begin);
     const at::Tensor x = x_RC.narrow(0, begin, count);
     at::Tensor logits = buffer.narrow(0, 0, count);
-    at::mm_out(logits, x, weight_VC.t());
+    tensor::tall_linear_out(logits, x, weight_VC);
     differentiate(logits, targets_R.const_data_ptr<int64_t>() + begin, has_gradient ? &grad_scale : nullptr,
                   losses.data() + begin);
     if (!has_gradient) continue;

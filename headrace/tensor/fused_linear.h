@@ -18,6 +18,10 @@ struct Parameter {
 // [in, out] storage) and may span parameters that adjoin in a flat buffer (q, k, v; gate, up): one product, not three.
 at::Tensor linear(const at::Tensor& x_NI, const at::Tensor& weight_OI, const at::Tensor& bias_O = {});
 
+// out_NO = x_NI times the transpose of weight_OI, for a weight with far more rows than x has (a head): in tiles of
+// output columns, a quarter faster there than one product. Throws InternalError when shapes disagree.
+void tall_linear_out(at::Tensor& out_NO, const at::Tensor& x_NI, const at::Tensor& weight_OI);
+
 // residual_NO += linear(x_NI), in place: the closing product of a sublayer and its residual in one pass.
 void linear_add_(at::Tensor& residual_NO, const at::Tensor& x_NI, const at::Tensor& weight_OI,
                  const at::Tensor& bias_O = {});

@@ -33,6 +33,18 @@ TEST(FusedLinear, AddsTheGradientsThatAutogradGives) {
   }
 }
 
+TEST(FusedLinear, ATallWeightIsMultipliedInTiles) {
+  at::manual_seed(2);
+  for (const int64_t columns : {1, 383, 384, 385, 1000}) {  // around the tile's width
+    const at::Tensor x = at::randn({7, 16}), weight = at::randn({columns, 16});
+    at::Tensor out = at::full({7, columns}, 9.0);
+    tall_linear_out(out, x, weight);
+    EXPECT_TRUE(at::allclose(out, at::linear(x, weight), 1e-5, 1e-5)) << columns;
+  }
+  at::Tensor narrow = at::empty({7, 5});
+  EXPECT_THROW(tall_linear_out(narrow, at::randn({7, 16}), at::randn({6, 16})), InternalError);
+}
+
 TEST(FusedLinear, AFrozenParameterIsLeftAlone) {
   const at::Tensor x = at::randn({3, 4}), weight = at::randn({5, 4}), grad = at::randn({3, 5});
   EXPECT_TRUE(at::allclose(linear_backward(grad, x, {weight, {}}), at::mm(grad, weight)));
