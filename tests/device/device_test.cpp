@@ -6,6 +6,7 @@
 #include <string>
 
 #include "headrace/base/errors.h"
+#include "headrace/device/cpu.h"
 #include "headrace/device/cuda.h"
 
 namespace headrace::device {
@@ -24,24 +25,32 @@ std::string text_of(Call&& call) {
 }
 
 TEST(Device, ParsesItsOwnNames) {
-  for (const Kind kind : {Kind::kCpu, Kind::kCuda}) EXPECT_EQ(parse(name_of(kind)), kind);
+  for (const Kind kind : {Kind::kCpu, Kind::kEmulated, Kind::kCuda}) EXPECT_EQ(parse(name_of(kind)), kind);
 }
 
 TEST(Device, RefusesOtherWordsWithTheChoices) {
   for (const std::string word : {"", "CPU", "gpu", "cuda:0"}) {
-    EXPECT_THAT(text_of<ConfigError>([&] { parse(word); }), HasSubstr("'" + word + "'. Use cpu or cuda."));
+    EXPECT_THAT(text_of<ConfigError>([&] { parse(word); }), HasSubstr("'" + word + "'. Use cpu, emulated or cuda."));
   }
 }
 
-TEST(Device, RefusesEmulatedWithItsReason) {
-  EXPECT_THAT(text_of<ConfigError>([] { parse("emulated"); }), HasSubstr("only the resident policy"));
+TEST(Device, CpuCopiesAndHasNothingToWaitFor) {
+  const auto cpu = make_cpu_device();
+  EXPECT_EQ(cpu->kind(), Kind::kCpu);
+  EXPECT_THAT(cpu->describe(), HasSubstr("cpu"));
+  const Slab from = cpu->allocate(Tier::kHost, 3), to = cpu->allocate(Tier::kDevice, 3);
+  from.data()[2] = std::byte{7};
+  cpu->copy(Direction::kToDevice, to.data(), from.data(), 3);
+  EXPECT_EQ(to.data()[2], std::byte{7});
+  cpu->wait(cpu->record());
+  EXPECT_EQ(cpu->record().mark(), nullptr);
+  EXPECT_EQ(cpu->cores().compute, cpu->cores().host);
+  EXPECT_TRUE(cpu->take_warnings().empty());
 }
-
-TEST(Device, DescribesTheCpu) { EXPECT_THAT(describe(Kind::kCpu), HasSubstr("cpu")); }
 
 TEST(Device, WithoutCudaEveryQuestionSaysHowToBuildIt) {
   if (cuda::is_built()) GTEST_SKIP() << "this build has CUDA: nothing refuses";
-  EXPECT_THAT(text_of<DeviceError>([] { describe(Kind::kCuda); }), HasSubstr("cmake --preset cuda"));
+  EXPECT_THAT(text_of<DeviceError>([] { cuda::make_device({}); }), HasSubstr("cmake --preset cuda"));
   EXPECT_THAT(text_of<DeviceError>([] { cuda::num_devices(); }), HasSubstr("cmake --preset cuda"));
   EXPECT_THAT(text_of<DeviceError>([] { cuda::facts(0); }), HasSubstr("cmake --preset cuda"));
 }
@@ -53,7 +62,7 @@ TEST(Device, WithCudaTheRuntimeAnswersOrGivesItsReason) {
     count = cuda::num_devices();
   } catch (const DeviceError& error) {
     EXPECT_THAT(error.what(), HasSubstr("cannot count the GPUs: "));
-    EXPECT_THROW(describe(Kind::kCuda), DeviceError);
+    EXPECT_THROW(cuda::make_device({}), DeviceError);
     return;
   }
   ASSERT_GT(count, 0);

@@ -2,22 +2,10 @@
 
 #include <cuda_runtime_api.h>
 
-#include <string_view>
-
 #include "headrace/base/errors.h"
+#include "headrace/device/cuda/check.h"
 
 namespace headrace::device::cuda {
-namespace {
-
-void check(cudaError_t result, std::string_view what) {
-  if (result == cudaSuccess) return;
-  cudaGetLastError();  // the runtime keeps it otherwise, and the next launch would report it
-  throw DeviceError("device.cuda", std::string(what) + ": " + cudaGetErrorString(result) +
-                                       ". Check the driver with nvidia-smi, or use --device cpu.");
-}
-
-}  // namespace
-
 bool is_built() noexcept { return true; }
 
 int num_devices() {

@@ -17,5 +17,6 @@ namespace {
 bool is_built() noexcept { return false; }
 int num_devices() { refuse(); }
 Facts facts(int) { refuse(); }
+std::unique_ptr<Device> make_device(const Settings&) { refuse(); }
 
 }  // namespace headrace::device::cuda
