@@ -7,6 +7,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/optim/clip.h"
 #include "headrace/policy/non_finite.h"
+#include "headrace/tensor/arena_scope.h"
 
 namespace headrace::policy {
 namespace {
@@ -23,7 +24,7 @@ double seconds_since(Clock::time_point& mark) {
 }  // namespace
 
 Resident::Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings)
-    : model_(model), settings_(std::move(settings)) {
+    : model_(model), settings_(std::move(settings)), arena_(memory::make_host_arena()) {
   if (weights.size() != model.blocks().size()) {
     throw InternalError("policy.resident", std::to_string(weights.size()) + " weight buffers for " +
                                                std::to_string(model.blocks().size()) + " blocks.");
@@ -65,6 +66,7 @@ StepResult Resident::step(const StepInput& input) {
 }
 
 void Resident::accumulate(const model::Batch& batch, float grad_scale, StepResult& result) {
+  const tensor::ArenaScope scope(arena_, memory::Kind::kActivation);
   Clock::time_point mark = Clock::now();
   const model::Keep keep = settings_.recompute ? model::Keep::kInput : model::Keep::kAll;
   std::vector<model::BlockTape> tapes;

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "headrace/memory/arena.h"
 #include "headrace/model/block.h"
 #include "headrace/optim/adamw.h"
 #include "headrace/policy/step.h"
@@ -48,6 +50,7 @@ class Resident {
   std::vector<optim::ParameterGroups> groups_;  // by block
   std::vector<optim::AdamWState> states_;       // by block
   std::vector<std::string> trained_parameters_;
+  const std::shared_ptr<memory::Arena> arena_;  // activations and workspace
 };
 
 }  // namespace headrace::policy
