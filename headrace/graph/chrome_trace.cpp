@@ -11,12 +11,6 @@ namespace {
 constexpr int kProcess = 1;
 constexpr double kNsPerMicrosecond = 1000;
 
-// "h2d", and "host_update[1]" where a kind may have several lanes.
-std::string track_name(LaneKind lane, int32_t index) {
-  std::string name(name_of(lane));
-  return lane == LaneKind::kHostUpdate ? name + "[" + std::to_string(index) + "]" : name;
-}
-
 OrderedJson metadata(const std::string& what, int32_t track, const std::string& key, const OrderedJson& value) {
   return {{"ph", "M"}, {"name", what}, {"pid", kProcess}, {"tid", track}, {"args", {{key, value}}}};
 }
@@ -52,7 +46,7 @@ void write_chrome_trace(std::ostream& out, const TaskGraph& graph, const Timelin
     first_track[i] = num_tracks + 1;  // viewers take track 0 for the process itself
     for (int32_t index = 0; index < graph.num_lanes[i]; ++index) {
       const int32_t track = ++num_tracks;
-      out << ",\n" << metadata("thread_name", track, "name", track_name(static_cast<LaneKind>(i), index)).dump();
+      out << ",\n" << metadata("thread_name", track, "name", name_of(static_cast<LaneKind>(i), index)).dump();
       out << ",\n" << metadata("thread_sort_index", track, "sort_index", track).dump();
     }
   }

@@ -1,12 +1,12 @@
 // Which ready task a lane takes next: the one decision that the simulator and the executor share.
-// Pure and deterministic; one owner at a time.
+// Deterministic; one owner at a time.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <set>
 #include <tuple>
-#include <vector>
 
 #include "headrace/graph/task_graph.h"
 
@@ -18,27 +18,28 @@ enum class Order {
   kArrival    // the one that became ready first
 };
 
-// The ready tasks of one kind of lane. The graph must outlive it. Equal keys: smaller task index first.
+// The ready tasks of one kind of lane. Tasks go by a number that grows along the program; a graph's index is one, and
+// who runs step after step counts on. Equal keys: smaller number first.
 class ReadyQueue {
  public:
-  ReadyQueue(const TaskGraph& graph, LaneKind lane, Order order);
+  ReadyQueue(LaneKind lane, Order order) : in_program_order_(runs_in_program_order(lane)), order_(order) {}
 
-  // `task` is of this kind of lane and ready.
-  void add(int32_t task);
+  // The program of the lane goes on with this task; called for every task of the lane, in order, before add.
+  void announce(int64_t number);
+  // The task with this number is of this kind of lane and ready.
+  void add(const Task& task, int64_t number);
   // What to start next; empty when nothing is ready or, in program order, the next task is not.
-  std::optional<int32_t> peek() const;
+  std::optional<int64_t> peek() const;
   // Removes what peek returns, which is not empty.
-  int32_t pop();
+  int64_t pop();
 
  private:
-  using Key = std::tuple<int64_t, int64_t, int32_t>;
-  Key key_of(int32_t task);
+  using Key = std::tuple<int64_t, int64_t, int64_t>;
+  Key key_of(const Task& task, int64_t number);
 
-  const TaskGraph& graph_;
   bool in_program_order_;
   Order order_;
-  std::vector<int32_t> program_;  // in program order: all tasks of the lane
-  size_t next_ = 0;               // of them
+  std::deque<int64_t> program_;  // in program order: announced tasks that have not been popped
   int64_t num_arrived_ = 0;
   std::set<Key> ready_;
 };

@@ -17,8 +17,11 @@ class Simulation {
     timeline_.runs.resize(graph.tasks.size());
     for (const Edge& edge : graph.edges) ++num_missing_[static_cast<size_t>(edge.to)];
     for (size_t i = 0; i < kNumLaneKinds; ++i) {
-      queues_.emplace_back(graph, static_cast<LaneKind>(i), settings.order);
+      queues_.emplace_back(static_cast<LaneKind>(i), settings.order);
       is_busy_.emplace_back(static_cast<size_t>(std::max(0, graph.num_lanes[i])), false);
+    }
+    for (size_t i = 0; i < graph.tasks.size(); ++i) {
+      queue_of(graph.tasks[i]).announce(static_cast<int64_t>(i));
     }
     hold_for_data(settings.data_ready_s);
     for (size_t i = 0; i < num_missing_.size(); ++i) {
@@ -68,7 +71,8 @@ class Simulation {
   TaskRun& run_of(int32_t task) { return timeline_.runs[static_cast<size_t>(task)]; }
   std::vector<bool>& lanes_of(int32_t task) { return is_busy_[static_cast<size_t>(task_at(task).lane)]; }
 
-  void make_ready(int32_t task) { queues_[static_cast<size_t>(task_at(task).lane)].add(task); }
+  ReadyQueue& queue_of(const Task& task) { return queues_[static_cast<size_t>(task.lane)]; }
+  void make_ready(int32_t task) { queue_of(task_at(task)).add(task_at(task), task); }
   void arrive(int32_t task) {
     if (--num_missing_[static_cast<size_t>(task)] == 0) make_ready(task);
   }
@@ -96,12 +100,14 @@ class Simulation {
     bool has_started = false;
     for (size_t lane = 0; lane < kNumLaneKinds; ++lane) {
       while (true) {
-        const auto task = queues_[lane].peek();
+        const auto next = queues_[lane].peek();
         const auto index = free_of(is_busy_[lane]);
-        if (!task || !index) break;
-        const int64_t cost_ns = to_ns(task_at(*task).cost_s);
+        if (!next || !index) break;
+        const auto task = static_cast<int32_t>(*next);
+        const int64_t cost_ns = to_ns(task_at(task).cost_s);
         if (only_free_of_cost && cost_ns > 0) break;
-        start(queues_[lane].pop(), *index, cost_ns);
+        queues_[lane].pop();
+        start(task, *index, cost_ns);
         has_started = true;
       }
     }

@@ -15,6 +15,11 @@ std::string_view name_of(LaneKind lane) {
   return index < kNumLaneKinds ? kLaneNames[index] : "unknown";
 }
 
+std::string name_of(LaneKind lane, int32_t lane_index) {
+  std::string name(name_of(lane));
+  return lane == LaneKind::kHostUpdate ? name + "[" + std::to_string(lane_index) + "]" : name;
+}
+
 std::string_view name_of(TaskKind kind) {
   const auto index = static_cast<size_t>(kind);
   return index < kNumTaskKinds ? kTaskNames[index] : "unknown";

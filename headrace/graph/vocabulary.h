@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace headrace::graph {
@@ -28,6 +29,8 @@ inline constexpr size_t kNumTaskKinds = 9;
 
 // "compute", "h2d", ...; "unknown" for a value outside the enumeration.
 std::string_view name_of(LaneKind lane);
+// Of one lane: "h2d", and "host_update[1]" where a kind may have several.
+std::string name_of(LaneKind lane, int32_t lane_index);
 // "fetch", "forward", ...; likewise.
 std::string_view name_of(TaskKind kind);
 
