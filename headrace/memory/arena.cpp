@@ -90,9 +90,10 @@ int64_t Arena::num_in_use() const {
   return static_cast<int64_t>(used_.size());
 }
 
-std::shared_ptr<Arena> make_host_arena() {
+std::shared_ptr<Arena> make_host_arena(std::shared_ptr<Budget> budget) {
   const int64_t physical = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
-  return std::make_shared<Arena>(std::make_shared<Budget>("host", /*limit=*/0, "--host-budget"), physical);
+  if (budget == nullptr) budget = std::make_shared<Budget>("host", /*limit=*/0, "--host-budget");
+  return std::make_shared<Arena>(std::move(budget), physical);
 }
 
 }  // namespace headrace::memory

@@ -50,7 +50,7 @@ class Arena {
   int64_t extent_ = 0;
 };
 
-// As large as the machine's memory and without a limit of its own: for a device that is the host itself.
-std::shared_ptr<Arena> make_host_arena();
+// As large as the machine's memory: for a device that is the host itself. Without a budget there is no limit.
+std::shared_ptr<Arena> make_host_arena(std::shared_ptr<Budget> budget = nullptr);
 
 }  // namespace headrace::memory

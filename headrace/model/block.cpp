@@ -50,6 +50,19 @@ BlockTape forward_block(const Model& model, int64_t index, const BlockBuffers& b
   return tape;
 }
 
+void recompute_block(const Model& model, const BlockBuffers& buffers, BlockTape& tape, const Batch& batch) {
+  check_index(model, tape.index);
+  if (tape.keep == Keep::kAll || tape.index == 0) return;
+  if (tape.keep == Keep::kNothing) {
+    throw InternalError("model.recompute", "block " + std::to_string(tape.index) + " kept nothing for its backward.");
+  }
+  const at::NoGradGuard no_grad;
+  const BoundBlock block(model.blocks()[tape.index], buffers);
+  const Layer layer(model.shape(), tape.index - 1, block);
+  tape.saved = std::make_unique<SavedTensors>(SavedTensors{layer.record(tape.input_NC, batch)});
+  tape.keep = Keep::kAll;
+}
+
 at::Tensor backward_block(const Model& model, const BlockBuffers& buffers, BlockTape&& tape,
                           const at::Tensor& grad_output_NC, const Batch& batch) {
   BlockTape taken = std::move(tape);
@@ -63,10 +76,10 @@ at::Tensor backward_block(const Model& model, const BlockBuffers& buffers, Block
     backward_embedding(model, buffers, grad_output_NC, batch);
     return {};
   }
+  recompute_block(model, buffers, taken, batch);
   const BoundBlock block(model.blocks()[taken.index], buffers);
   const Layer layer(model.shape(), taken.index - 1, block);
-  LayerTape layer_tape = taken.saved != nullptr ? std::move(taken.saved->layer) : layer.record(taken.input_NC, batch);
-  return layer.backward(grad_output_NC, taken.input_NC, layer_tape, batch);
+  return layer.backward(grad_output_NC, taken.input_NC, taken.saved->layer, batch);
 }
 
 }  // namespace headrace::model

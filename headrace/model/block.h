@@ -55,6 +55,10 @@ BlockTape forward_block(const Model& model, int64_t index, const BlockBuffers& b
 at::Tensor backward_block(const Model& model, const BlockBuffers& buffers, BlockTape&& tape,
                           const at::Tensor& grad_output_NC, const Batch& batch);
 
+// Runs the forward of a tape kept with kInput again: the tape is then as if kept with kAll. backward_block does so by
+// itself; this is for whoever counts its time apart. Nothing to do for a tape kept with kAll or of block 0.
+void recompute_block(const Model& model, const BlockBuffers& buffers, BlockTape& tape, const Batch& batch);
+
 struct LossResult {
   double loss_sum = 0.0;  // [nats] over the trained tokens, unscaled
   int64_t trained_tokens = 0;

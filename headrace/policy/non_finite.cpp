@@ -60,4 +60,11 @@ std::string locate_non_finite(const model::Model& model, std::span<const model::
   return "no single element: a sum overflowed";
 }
 
+std::string non_finite_text(const StepNumbers& numbers, const std::string& place, bool is_untouched) {
+  return "step " + std::to_string(numbers.step + 1) + ": loss " + std::to_string(numbers.loss) + " and gradient norm " +
+         std::to_string(numbers.gradient_norm) + " are not both finite; first at " + place +
+         (is_untouched ? ". Nothing was updated." : ". Blocks that needed no norm may be updated already.") +
+         " Lower --lr, clip (--clip 1) or look at that step's data.";
+}
+
 }  // namespace headrace::policy

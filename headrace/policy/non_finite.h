@@ -1,6 +1,7 @@
 // Where a NaN or an infinity comes from, for the message that ends a run. Slow; only called when one was seen.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -12,5 +13,14 @@ namespace headrace::policy {
 // weights are looked at first, then block outputs in forward order (run again), then gradients in backward order.
 std::string locate_non_finite(const model::Model& model, std::span<const model::BlockBuffers> blocks,
                               std::span<const model::Batch> micro_batches);
+
+struct StepNumbers {
+  int64_t step;  // 0-based
+  double loss;
+  double gradient_norm;
+};
+
+// The sentence that ends the run. `is_untouched`: no weight and no moment was updated in this step.
+std::string non_finite_text(const StepNumbers& numbers, const std::string& place, bool is_untouched);
 
 }  // namespace headrace::policy

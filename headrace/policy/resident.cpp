@@ -24,20 +24,16 @@ double seconds_since(Clock::time_point& mark) {
 }  // namespace
 
 Resident::Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings)
-    : model_(model), settings_(std::move(settings)), arena_(memory::make_host_arena()) {
+    : model_(model),
+      settings_(std::move(settings)),
+      trained_(find_trained_blocks(model, settings_.is_frozen)),
+      arena_(memory::make_host_arena()) {
   if (weights.size() != model.blocks().size()) {
     throw InternalError("policy.resident", std::to_string(weights.size()) + " weight buffers for " +
                                                std::to_string(model.blocks().size()) + " blocks.");
   }
   for (size_t i = 0; i < weights.size(); ++i) {
-    std::vector<optim::ParameterRange> ranges;
-    for (const model::ParameterSpec& parameter : model.blocks()[i].parameters) {
-      const bool is_frozen = settings_.is_frozen && settings_.is_frozen(parameter.name);
-      ranges.push_back({parameter.offset, parameter.numel, parameter.decays, is_frozen});
-      if (!is_frozen) trained_parameters_.push_back(parameter.name);
-    }
-    groups_.push_back(optim::group_parameters(ranges));
-    states_.push_back(optim::make_adamw_state(groups_.back()));
+    states_.push_back(optim::make_adamw_state(trained_.groups[i]));
     blocks_.push_back({weights[i], at::zeros_like(weights[i])});
   }
 }
@@ -48,16 +44,19 @@ StepResult Resident::step(const StepInput& input) {
   if (result.trained_tokens == 0) return result;
   for (model::BlockBuffers& block : blocks_) block.gradients.zero_();
   const auto grad_scale = static_cast<float>(1.0 / static_cast<double>(result.trained_tokens));
-  for (const model::Batch& batch : input.micro_batches) accumulate(batch, grad_scale, result);
-
+  std::vector<at::Tensor> embedding_gradients;
+  for (const model::Batch& batch : input.micro_batches) {
+    embedding_gradients.push_back(accumulate(batch, grad_scale, result));
+  }
   Clock::time_point mark = Clock::now();
+  accumulate_embedding(input.micro_batches, std::move(embedding_gradients));
+  result.backward_s += seconds_since(mark);
+
   result.gradient_norm = gradient_norm();
   if (!std::isfinite(result.loss_sum) || !std::isfinite(result.gradient_norm)) {
-    throw RunError("policy.step",
-                   "step " + std::to_string(input.step + 1) + ": loss " + std::to_string(result.loss()) +
-                       " and gradient norm " + std::to_string(result.gradient_norm) +
-                       " are not both finite; first at " + locate_non_finite(model_, blocks_, input.micro_batches) +
-                       ". Nothing was updated. Lower --lr, clip (--clip 1) or look at that step's data.");
+    throw RunError("policy.step", non_finite_text({input.step, result.loss(), result.gradient_norm},
+                                                  locate_non_finite(model_, blocks_, input.micro_batches),
+                                                  /*is_untouched=*/true));
   }
   result.clip_factor = optim::clip_factor(result.gradient_norm * result.gradient_norm, settings_.optimizer.clip);
   update(input.learning_rate, result.clip_factor);
@@ -65,7 +64,7 @@ StepResult Resident::step(const StepInput& input) {
   return result;
 }
 
-void Resident::accumulate(const model::Batch& batch, float grad_scale, StepResult& result) {
+at::Tensor Resident::accumulate(const model::Batch& batch, float grad_scale, StepResult& result) {
   const tensor::ArenaScope scope(arena_, memory::Kind::kActivation);
   Clock::time_point mark = Clock::now();
   const model::Keep keep = settings_.recompute ? model::Keep::kInput : model::Keep::kAll;
@@ -80,15 +79,26 @@ void Resident::accumulate(const model::Batch& batch, float grad_scale, StepResul
   result.loss_sum += loss.loss_sum;
   result.forward_s += seconds_since(mark);
   at::Tensor gradient = std::move(loss.grad_x_NC);
-  for (size_t i = tapes.size(); i-- > 0;) {
+  for (size_t i = tapes.size(); i-- > 1;) {
     gradient = model::backward_block(model_, blocks_[i], std::move(tapes[i]), gradient, batch);
   }
   result.backward_s += seconds_since(mark);
+  return gradient;
+}
+
+// After all micro-batches, so that a tied matrix sums all parts of the head before those of the embedding: in the same
+// order whether a policy goes through the micro-batches one by one or through the blocks one by one.
+void Resident::accumulate_embedding(std::span<const model::Batch> batches, std::vector<at::Tensor> gradients) {
+  for (size_t i = 0; i < batches.size(); ++i) {
+    model::BlockTape tape;
+    tape.keep = model::Keep::kInput;  // the embedding needs nothing but the batch
+    model::backward_block(model_, blocks_.front(), std::move(tape), gradients[i], batches[i]);
+  }
 }
 
 double Resident::gradient_norm() const {
   double squared = 0;
-  for (size_t i = 0; i < blocks_.size(); ++i) squared += optim::squared_norm(groups_[i], blocks_[i].gradients);
+  for (size_t i = 0; i < blocks_.size(); ++i) squared += optim::squared_norm(trained_.groups[i], blocks_[i].gradients);
   return std::sqrt(squared);
 }
 
@@ -101,20 +111,8 @@ void Resident::update(double learning_rate, float clip_factor) {
                                .weight_decay = optimizer.weight_decay,
                                .gradient_scale = clip_factor};
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    optim::adamw_step(groups_[i], blocks_[i].weights, blocks_[i].gradients, states_[i], step);
+    optim::adamw_step(trained_.groups[i], blocks_[i].weights, blocks_[i].gradients, states_[i], step);
   }
-}
-
-std::vector<at::Tensor> Resident::weights() const {
-  std::vector<at::Tensor> result;
-  for (const model::BlockBuffers& block : blocks_) result.push_back(block.weights);
-  return result;
-}
-
-int64_t Resident::state_numel() const {
-  int64_t total = 0;
-  for (const optim::ParameterGroups& groups : groups_) total += groups.state_numel;
-  return total;
 }
 
 }  // namespace headrace::policy

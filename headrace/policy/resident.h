@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "headrace/memory/arena.h"
-#include "headrace/model/block.h"
 #include "headrace/optim/adamw.h"
-#include "headrace/policy/step.h"
+#include "headrace/policy/policy.h"
+#include "headrace/policy/trained_blocks.h"
 
 namespace headrace::policy {
 
-class Resident {
+class Resident final : public Policy {
  public:
   struct Settings {
     OptimizerSettings optimizer;
@@ -27,29 +27,26 @@ class Resident {
   // `weights`: one flat fp32 buffer a block, taken over and updated in place. `model` must outlive the policy.
   Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings);
 
-  // One optimizer step. Throws RunError naming step, block and tensor when loss or gradient are not finite; weights and
-  // moments are then those of before the step.
-  StepResult step(const StepInput& input);
+  // After a RunError weights and moments are those of before the step.
+  StepResult step(const StepInput& input) override;
 
-  // Weights (and gradients) by block, for evaluation, generation and export.
-  std::span<const model::BlockBuffers> blocks() const { return blocks_; }
-  std::vector<at::Tensor> weights() const;
-  // Hugging Face names of the parameters that are updated, in order of blocks.
-  const std::vector<std::string>& trained_parameters() const { return trained_parameters_; }
-  // [elements] of one moment over all blocks.
-  int64_t state_numel() const;
+  // With gradients: those of the last step.
+  std::span<const model::BlockBuffers> blocks() const override { return blocks_; }
+  const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
+  int64_t state_numel() const override { return trained_.state_numel; }
 
  private:
-  void accumulate(const model::Batch& batch, float grad_scale, StepResult& result);
+  // Forward and backward of all blocks but the embedding's backward; returns the gradient of the embedding's output.
+  at::Tensor accumulate(const model::Batch& batch, float grad_scale, StepResult& result);
+  void accumulate_embedding(std::span<const model::Batch> batches, std::vector<at::Tensor> gradients);
   double gradient_norm() const;
   void update(double learning_rate, float clip_factor);
 
   const model::Model& model_;
   const Settings settings_;
+  const TrainedBlocks trained_;
   std::vector<model::BlockBuffers> blocks_;
-  std::vector<optim::ParameterGroups> groups_;  // by block
   std::vector<optim::AdamWState> states_;       // by block
-  std::vector<std::string> trained_parameters_;
   const std::shared_ptr<memory::Arena> arena_;  // activations and workspace
 };
 

@@ -29,6 +29,7 @@ struct StepResult {
   double gradient_norm = 0;    // of the whole mean gradient, before clipping
   float clip_factor = 1;
   double forward_s = 0, backward_s = 0, update_s = 0;  // [s] recomputation counts as backward, the loss as forward
+  double stall_s = 0;                                  // [s] compute waited for another lane
 
   double loss() const { return trained_tokens > 0 ? loss_sum / static_cast<double>(trained_tokens) : 0; }
 };

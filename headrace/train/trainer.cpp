@@ -247,7 +247,7 @@ void Trainer::evaluate_now() {
 void Trainer::save() {
   const PhaseTimes::Span span(times_, Phase::kSave);
   const std::filesystem::path made = folder_->path() / ".model";
-  checkpoint::export_model(config_.model, made, *loaded_.model, policy_->weights(),
+  checkpoint::export_model(config_.model, made, *loaded_.model, policy::weights_of(*policy_),
                            export_dtype(config_.export_dtype, config_.model));
   folder_->publish_model(made);
   result_.out = folder_->path();

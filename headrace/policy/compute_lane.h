@@ -1,0 +1,57 @@
+// Forward, recomputation and backward of a step, one task at a time: what the compute lane of every policy with a step
+// graph does. Keeps tapes and streams between tasks, per micro-batch. The compute lane's thread only.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "headrace/graph/task_graph.h"
+#include "headrace/memory/arena.h"
+#include "headrace/model/block.h"
+#include "headrace/policy/step.h"
+
+namespace headrace::policy {
+
+class ComputeLane {
+ public:
+  // `blocks` are the buffers on the device; they and the model must outlive this object. Activations and workspace come
+  // from `arena`.
+  ComputeLane(const model::Model& model, const std::vector<model::BlockBuffers>& blocks, bool recompute,
+              std::shared_ptr<memory::Arena> arena);
+
+  // Micro-batches and their weight; result of the losses and times goes to `result`. All must outlive the step.
+  void begin_step(std::span<const model::Batch> batches, float grad_scale, StepResult& result);
+
+  // One kForward, kRecompute or kBackward. The gradient buffers of a block are zeroed before the first addition of the
+  // step. The loss, forward and backward, is the head's backward. Throws NonFiniteLoss.
+  void run(const graph::Task& task);
+  // True when the task was the last that adds to its block's gradient.
+  bool completes_gradient(const graph::Task& task) const;
+
+  // Drops what a broken step left.
+  void clear();
+
+ private:
+  struct MicroBatch {
+    std::vector<model::BlockTape> tapes;  // by block
+    at::Tensor stream;                    // forward: output of the last block run; backward: its gradient
+  };
+
+  void forward(size_t block, size_t micro);
+  void backward(size_t block, size_t micro);
+  void loss(size_t micro);
+  void begin_gradient(size_t block);
+
+  const model::Model& model_;
+  const std::vector<model::BlockBuffers>& blocks_;
+  const bool recompute_;
+  const std::shared_ptr<memory::Arena> arena_;
+  std::span<const model::Batch> batches_;
+  float grad_scale_ = 1;
+  StepResult* result_ = nullptr;
+  std::vector<MicroBatch> micros_;
+  std::vector<bool> has_gradient_;  // by block: begun in this step
+};
+
+}  // namespace headrace::policy

@@ -1,0 +1,283 @@
+#include "headrace/policy/offload.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "headrace/base/errors.h"
+#include "headrace/device/cores.h"
+#include "headrace/graph/exact_overlap_step.h"
+#include "headrace/graph/no_overlap_step.h"
+#include "headrace/optim/clip.h"
+#include "headrace/policy/host_update.h"
+#include "headrace/policy/non_finite.h"
+
+namespace headrace::policy {
+namespace {
+
+constexpr int64_t kFloat = 4;  // [bytes]
+
+using graph::LaneKind;
+using graph::TaskKind;
+
+// Ends a step inside a task; step() says where it comes from.
+struct NonFinite {};
+
+std::shared_ptr<memory::Arena> make_arena(const std::shared_ptr<memory::Budget>& budget) {
+  if (budget->limit() == 0) return memory::make_host_arena(budget);
+  const int64_t left = budget->limit() - budget->in_use();
+  if (left <= 0) budget->take(memory::Kind::kWorkspace, 1);  // refuses, in the budget's words
+  return std::make_shared<memory::Arena>(budget, left);
+}
+
+}  // namespace
+
+Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> device,
+                 const std::vector<at::Tensor>& weights, OffloadSettings settings)
+    : model_(model),
+      settings_(std::move(settings)),
+      trained_(find_trained_blocks(model, settings_.is_frozen)),
+      device_(std::move(device)),
+      device_budget_(std::make_shared<memory::Budget>("device", settings_.device_budget, "--device-budget")),
+      host_budget_(std::make_shared<memory::Budget>("host", settings_.host_budget, "--host-budget")) {
+  validate();
+  shape_ = shape_of(1);
+  StorageShape shape;
+  for (int32_t i = 0; i < shape_.num_blocks(); ++i) {
+    shape.numel.push_back(model.blocks()[static_cast<size_t>(i)].numel);
+    shape.slot.push_back(shape_.gradient_slot(i, settings_.num_device_blocks));
+    shape.is_device_block.push_back(i < settings_.num_device_blocks);
+  }
+  storage_.emplace(*device_, shape, trained_, weights, device_budget_, host_budget_);
+  arena_ = make_arena(device_budget_);
+  compute_.emplace(model_, storage_->blocks(), settings_.recompute, arena_);
+  squared_norms_.assign(shape.numel.size(), 0);
+  for (int32_t i = 0; i < settings_.host_workers; ++i) {
+    paces_.emplace_back(device::Rate{.bytes_per_s = settings_.host_bytes_per_s / settings_.host_workers});
+  }
+  executor_.emplace(executor_settings(),
+                    [this](const graph::Task& task, int32_t lane_index) { run(task, lane_index); });
+}
+
+Offload::~Offload() = default;
+
+graph::ExecutorSettings Offload::executor_settings() const {
+  graph::ExecutorSettings executor;
+  executor.deadline_s = settings_.deadline_s;
+  executor.recorded_steps = settings_.recorded_steps;
+  for (const LaneKind lane : {LaneKind::kCompute, LaneKind::kH2d, LaneKind::kD2h}) {
+    executor.num_lanes[static_cast<size_t>(lane)] = 1;
+  }
+  executor.num_lanes[static_cast<size_t>(LaneKind::kHostUpdate)] = settings_.host_workers;
+  executor.on_lane_start = [this](LaneKind lane, int32_t index) {
+    const device::Cores& cores = device_->cores();
+    if (lane == LaneKind::kHostUpdate) return device::pin_this_thread_to_one(cores.host, index);
+    device::pin_this_thread(cores.host);
+  };
+  return executor;
+}
+
+void Offload::validate() const {
+  const auto blocks = static_cast<int32_t>(model_.num_blocks());
+  if (settings_.num_device_blocks < 0 || settings_.num_device_blocks > blocks || settings_.host_workers < 1) {
+    throw ConfigError("policy.offload", std::to_string(settings_.num_device_blocks) + " blocks on the device of " +
+                                            std::to_string(blocks) + ", " + std::to_string(settings_.host_workers) +
+                                            " host workers: at most all blocks and at least one worker.");
+  }
+  if (settings_.overlap == Overlap::kNone && settings_.num_device_blocks > 0) {
+    throw ConfigError("policy.offload",
+                      "without overlap (--overlap none) all optimizer state is on the host: leave out "
+                      "--device-optimizer-share.");
+  }
+}
+
+// The relaxed ways to clip need no norm of the whole gradient before updates begin, but the first step with a lagged
+// norm, which has no step before it, takes its own.
+bool Offload::clips_by_global_norm() const {
+  if (settings_.optimizer.clip == 0 || settings_.clip_scope == ClipScope::kBlock) return false;
+  return settings_.clip_norm == ClipNorm::kExact || last_norm_ < 0;
+}
+
+graph::StepShape Offload::shape_of(int32_t micro_batches) const {
+  graph::StepShape shape;
+  for (size_t i = 0; i < trained_.groups.size(); ++i) {
+    const int64_t bytes = model_.blocks()[i].numel * kFloat;
+    const int64_t pieces = settings_.piece_bytes > 0 ? (bytes + settings_.piece_bytes - 1) / settings_.piece_bytes : 1;
+    shape.blocks.push_back({.weight_bytes = bytes,
+                            .gradient_bytes = bytes,
+                            .update_bytes = trained_.groups[i].state_numel * kHostUpdateBytes,
+                            .num_pieces = static_cast<int32_t>(std::max<int64_t>(1, pieces))});
+  }
+  shape.accumulate = micro_batches;
+  shape.recompute = settings_.recompute;
+  shape.clip = clips_by_global_norm();
+  shape.order = settings_.order;
+  shape.host_workers = settings_.host_workers;
+  shape.gradient_slots = settings_.overlap == Overlap::kExact ? settings_.gradient_slots : 0;
+  shape.is_tied = model_.shape().is_tied;
+  return shape;
+}
+
+const graph::StepGraph& Offload::graph_of(int32_t micro_batches) {
+  const auto key = std::pair(micro_batches, clips_by_global_norm());
+  const auto found = graphs_.find(key);
+  if (found != graphs_.end()) return found->second;
+  const graph::StepShape shape = shape_of(micro_batches);
+  return graphs_[key] = settings_.overlap == Overlap::kNone
+                            ? graph::no_overlap_step(shape)
+                            : graph::exact_overlap_step(shape, settings_.num_device_blocks);
+}
+
+StepResult Offload::step(const StepInput& input) {
+  StepResult result;
+  for (const model::Batch& batch : input.micro_batches) result.trained_tokens += batch.num_trained_tokens();
+  if (result.trained_tokens == 0) return result;
+  const graph::StepGraph& graph = graph_of(static_cast<int32_t>(input.micro_batches.size()));
+  const OptimizerSettings& optimizer = settings_.optimizer;
+  const float lagged = last_norm_ < 0 ? 1.0F : optim::clip_factor(last_norm_ * last_norm_, optimizer.clip);
+  update_of(num_updates_) = {{.learning_rate = input.learning_rate,
+                              .beta1 = optimizer.beta1,
+                              .beta2 = optimizer.beta2,
+                              .epsilon = optimizer.epsilon,
+                              .weight_decay = optimizer.weight_decay,
+                              .step = num_updates_ + 1},
+                             std::vector<float>(squared_norms_.size(), lagged)};
+  compute_->begin_step(input.micro_batches, static_cast<float>(1.0 / static_cast<double>(result.trained_tokens)),
+                       result);
+  result_ = &result;
+  const double stalled_s = executor_->stall_s();
+  try {
+    executor_->run_step(graph);
+  } catch (const NonFinite&) {
+    throw_non_finite(input);
+  }
+  result.stall_s = executor_->stall_s() - stalled_s;
+  result.gradient_norm = gradient_norm();
+  result.clip_factor = update_of(num_updates_).clip_factor.front();
+  last_norm_ = result.gradient_norm;
+  ++num_updates_;
+  return result;
+}
+
+double Offload::gradient_norm() const {
+  double squared = 0;
+  for (const double part : squared_norms_) squared += part;
+  return std::sqrt(squared);
+}
+
+void Offload::throw_non_finite(const StepInput& input) {
+  const double norm = gradient_norm();
+  std::vector<model::BlockBuffers> without_gradients;  // their buffers are shared and may hold another block's
+  for (const model::BlockBuffers& block : storage_->blocks()) without_gradients.push_back({block.weights, {}});
+  std::string place = locate_non_finite(model_, without_gradients, input.micro_batches);
+  for (size_t i = 0; i < squared_norms_.size(); ++i) {
+    if (!std::isfinite(squared_norms_[i])) place += "; gradient of block " + model_.blocks()[i].name;
+  }
+  throw RunError("policy.step", non_finite_text({input.step, result_->loss(), norm}, place, clips_by_global_norm()));
+}
+
+void Offload::finish_updates() { executor_->drain(); }
+
+void Offload::run(const graph::Task& task, int32_t lane_index) {
+  switch (task.kind) {
+    case TaskKind::kForward:
+    case TaskKind::kRecompute:
+    case TaskKind::kBackward:
+      return run_compute(task);
+    case TaskKind::kReduce:
+      return reduce();
+    case TaskKind::kDeviceUpdate:
+      return update_on_device(static_cast<size_t>(task.block));
+    case TaskKind::kOffload:
+      return copy_block(task, device::Direction::kToHost);
+    case TaskKind::kHostUpdate:
+      return update_block(task, lane_index);
+    case TaskKind::kFetch:
+      return copy_block(task, device::Direction::kToDevice);
+    default:
+      throw InternalError("policy.offload", graph::name_of(task) + " is no task of offloading.");
+  }
+}
+
+void Offload::run_compute(const graph::Task& task) {
+  compute_->run(task);
+  if (compute_->completes_gradient(task)) complete_gradient(static_cast<size_t>(task.block));
+}
+
+// Norms are summed while backward goes on. Without a gate a gradient must be known to be sound before its update.
+void Offload::complete_gradient(size_t block) {
+  squared_norms_[block] = optim::squared_norm(trained_.groups[block], storage_->blocks()[block].gradients);
+  if (block + 1 == squared_norms_.size() && !std::isfinite(result_->loss_sum)) throw NonFinite();
+  if (!std::isfinite(squared_norms_[block])) throw NonFinite();
+  if (settings_.clip_scope != ClipScope::kBlock) return;
+  update_of(num_updates_).clip_factor[block] = optim::clip_factor(squared_norms_[block], settings_.optimizer.clip);
+}
+
+void Offload::reduce() {
+  const double norm = gradient_norm();
+  const float factor = optim::clip_factor(norm * norm, settings_.optimizer.clip);
+  std::vector<float>& factors = update_of(num_updates_).clip_factor;
+  std::fill(factors.begin(), factors.end(), factor);
+}
+
+void Offload::update_on_device(size_t block) {
+  const Update& update = update_of(num_updates_);
+  kernel::AdamWStep step = update.adamw;
+  step.gradient_scale = update.clip_factor[block];
+  at::Tensor weights = storage_->blocks()[block].weights;
+  optim::adamw_step(trained_.groups[block], weights, storage_->blocks()[block].gradients, storage_->device_state(block),
+                    step);
+}
+
+Offload::Stretch Offload::stretch_of(const graph::Task& task) const {
+  const auto block = static_cast<size_t>(task.block);
+  const int64_t numel = model_.blocks()[block].numel;
+  if (task.piece == graph::kWholeBlock) return {0, numel};
+  const int64_t pieces = shape_.blocks[block].num_pieces;
+  return {numel * task.piece / pieces, numel * (task.piece + 1) / pieces};
+}
+
+void Offload::copy_block(const graph::Task& task, device::Direction direction) {
+  const auto block = static_cast<size_t>(task.block);
+  const Stretch stretch = stretch_of(task);
+  const HostBlock& host = storage_->host(block);
+  const model::BlockBuffers& buffers = storage_->blocks()[block];
+  const auto at = [&](float* begin) { return reinterpret_cast<std::byte*>(begin + stretch.begin); };
+  const int64_t bytes = (stretch.end - stretch.begin) * kFloat;
+  if (direction == device::Direction::kToHost) {
+    device_->copy(direction, at(host.gradient), at(buffers.gradients.data_ptr<float>()), bytes);
+  } else {
+    device_->copy(direction, at(buffers.weights.data_ptr<float>()), at(host.master), bytes);
+  }
+  lane_bytes_[static_cast<size_t>(task.lane)] += bytes;
+}
+
+void Offload::update_block(const graph::Task& task, int32_t worker) {
+  const auto block = static_cast<size_t>(task.block);
+  const Update& update = update_of(task.step);
+  const Stretch stretch = stretch_of(task);
+  kernel::AdamWStep step = update.adamw;
+  step.gradient_scale = update.clip_factor[block];
+  update_on_host(trained_.groups[block], storage_->host(block), stretch.begin, stretch.end, step,
+                 paces_[static_cast<size_t>(worker)]);
+  lane_bytes_[static_cast<size_t>(task.lane)] += (stretch.end - stretch.begin) * kHostUpdateBytes;
+}
+
+graph::Recording Offload::recording() {
+  finish_updates();
+  return executor_->recording();
+}
+
+OrderedJson Offload::report() const {
+  OrderedJson lanes;
+  for (const LaneKind lane : {LaneKind::kH2d, LaneKind::kD2h, LaneKind::kHostUpdate}) {
+    lanes[std::string(graph::name_of(lane))] = bytes_of(lane);
+  }
+  return {{"device", device_->describe()},
+          {"lane_bytes", lanes},
+          {"device_memory", device_budget_->to_json()},
+          {"host_memory", host_budget_->to_json()}};
+}
+
+}  // namespace headrace::policy

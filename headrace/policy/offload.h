@@ -1,0 +1,104 @@
+// The offload policy: masters, moments and the optimizer's work on the host, forward and backward on the device, and
+// (with Overlap::kExact) nothing waits for more than it must. Bitwise equal to the resident policy, whatever the
+// placement, pieces, lane rates, workers and overlap; but for the two relaxed ways to clip, which are named as such.
+// Source of the baseline: ZeRO-Offload, arXiv 2101.06840; of layer-major accumulation: Cephalo, arXiv 2411.01075.
+// Threads: the trainer's is the compute lane; one thread a link direction, one a host worker (docs/threads.md).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/device/device.h"
+#include "headrace/device/pace.h"
+#include "headrace/graph/executor.h"
+#include "headrace/graph/step_graph.h"
+#include "headrace/memory/arena.h"
+#include "headrace/policy/compute_lane.h"
+#include "headrace/policy/offload_settings.h"
+#include "headrace/policy/offload_storage.h"
+#include "headrace/policy/policy.h"
+#include "headrace/policy/trained_blocks.h"
+
+namespace headrace::policy {
+
+class Offload final : public Policy {
+ public:
+  // `weights`: one flat fp32 host tensor a block, copied. `model` must outlive the policy. Throws CapacityError when a
+  // budget is too small for what lies there for good, ConfigError when settings contradict each other.
+  Offload(const model::Model& model, std::unique_ptr<device::Device> device, const std::vector<at::Tensor>& weights,
+          OffloadSettings settings);
+  ~Offload() override;
+
+  // Returns when the last block's backward has ended; updates may still be under way, the next step waits for them
+  // block by block. With clipping off or relaxed, blocks whose update had begun when a RunError came are updated.
+  StepResult step(const StepInput& input) override;
+  void finish_updates() override;
+
+  std::span<const model::BlockBuffers> blocks() const override { return storage_->blocks(); }
+  const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
+  int64_t state_numel() const override { return trained_.state_numel; }
+  OrderedJson report() const override;
+
+  // The last recorded_steps steps as they ran; waits for all updates.
+  graph::Recording recording();
+  // The graph that a step of so many micro-batches follows.
+  const graph::StepGraph& graph_of(int32_t micro_batches);
+  graph::StepShape shape_of(int32_t micro_batches) const;
+
+  // [bytes] moved or touched by lanes of this kind since construction.
+  int64_t bytes_of(graph::LaneKind lane) const { return lane_bytes_[static_cast<size_t>(lane)].load(); }
+  const memory::Budget& device_budget() const { return *device_budget_; }
+  const memory::Budget& host_budget() const { return *host_budget_; }
+
+ private:
+  // What the host workers need to know of a step; two, since a step's updates may run during the next step's forward.
+  struct Update {
+    kernel::AdamWStep adamw;
+    std::vector<float> clip_factor;  // by block
+  };
+  struct Stretch {
+    int64_t begin, end;  // [elements] of a block's flat buffer
+  };
+
+  void validate() const;
+  graph::ExecutorSettings executor_settings() const;
+  Update& update_of(int64_t step) { return updates_[static_cast<size_t>(step % 2)]; }
+  bool clips_by_global_norm() const;
+  double gradient_norm() const;
+  void run(const graph::Task& task, int32_t lane_index);
+  void run_compute(const graph::Task& task);
+  void complete_gradient(size_t block);
+  void reduce();
+  void update_on_device(size_t block);
+  void copy_block(const graph::Task& task, device::Direction direction);
+  void update_block(const graph::Task& task, int32_t worker);
+  Stretch stretch_of(const graph::Task& task) const;
+  [[noreturn]] void throw_non_finite(const StepInput& input);
+
+  const model::Model& model_;
+  const OffloadSettings settings_;
+  const TrainedBlocks trained_;
+  const std::unique_ptr<device::Device> device_;
+  const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
+  graph::StepShape shape_;  // with one micro-batch: blocks and their pieces
+  std::optional<OffloadStorage> storage_;
+  std::shared_ptr<memory::Arena> arena_;
+  std::optional<ComputeLane> compute_;
+  std::map<std::pair<int32_t, bool>, graph::StepGraph> graphs_;  // by micro-batches and whether the norm gates updates
+  std::array<Update, 2> updates_;
+  std::vector<device::Pace> paces_;  // by host worker
+  std::array<std::atomic<int64_t>, graph::kNumLaneKinds> lane_bytes_{};
+  std::vector<double> squared_norms_;        // by block, of this step's gradient
+  StepResult* result_ = nullptr;             // of the step under way
+  double last_norm_ = -1;                    // of the step before; negative: there was none
+  int64_t num_updates_ = 0;                  // of every trained element so far
+  std::optional<graph::Executor> executor_;  // last: its lanes use all of the above
+};
+
+}  // namespace headrace::policy

@@ -1,0 +1,121 @@
+#include "headrace/policy/offload_storage.h"
+
+#include <ATen/ops/from_blob.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace headrace::policy {
+namespace {
+
+constexpr int64_t kFloat = 4;     // [bytes]
+constexpr int64_t kAligned = 16;  // [numbers] a cache line: where each block begins
+
+int64_t aligned(int64_t numel) { return (numel + kAligned - 1) / kAligned * kAligned; }
+
+// Hands out parts of a slab one after the other.
+class Cursor {
+ public:
+  explicit Cursor(float* at) : at_(at) {}
+  float* next(int64_t numel) { return std::exchange(at_, at_ + aligned(numel)); }
+
+ private:
+  float* at_;
+};
+
+at::Tensor view_of(float* at, int64_t numel) { return at::from_blob(at, {numel}, at::kFloat); }
+
+int64_t num_slots(const StorageShape& shape) {
+  return shape.slot.empty() ? 0 : 1 + *std::max_element(shape.slot.begin(), shape.slot.end());
+}
+
+// [numbers] of each gradient slot: the largest block that uses it.
+std::vector<int64_t> slot_sizes(const StorageShape& shape) {
+  std::vector<int64_t> sizes(static_cast<size_t>(num_slots(shape)), 0);
+  for (size_t i = 0; i < shape.numel.size(); ++i) {
+    if (shape.slot[i] < 0) continue;
+    int64_t& size = sizes[static_cast<size_t>(shape.slot[i])];
+    size = std::max(size, shape.numel[i]);
+  }
+  return sizes;
+}
+
+}  // namespace
+
+OffloadStorage::OffloadStorage(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained,
+                               const std::vector<at::Tensor>& weights, std::shared_ptr<memory::Budget> device_budget,
+                               std::shared_ptr<memory::Budget> host_budget)
+    : device_budget_(std::move(device_budget)), host_budget_(std::move(host_budget)) {
+  place_on_device(device, shape, trained);
+  place_on_host(device, shape, trained);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto bytes = shape.numel[i] * kFloat;
+    const auto* from = weights[i].const_data_ptr<float>();
+    auto* to = blocks_[i].weights.data_ptr<float>();
+    device.copy(device::Direction::kToDevice, reinterpret_cast<std::byte*>(to),
+                reinterpret_cast<const std::byte*>(from), bytes);
+    if (host_[i].master != nullptr) std::memcpy(host_[i].master, from, static_cast<size_t>(bytes));
+  }
+}
+
+OffloadStorage::~OffloadStorage() {
+  for (const Charge& charge : charges_) charge.budget->give(charge.kind, charge.bytes);
+}
+
+float* OffloadStorage::take(device::Device& device, device::Tier tier, memory::Kind kind, int64_t numel) {
+  const auto& budget = tier == device::Tier::kDevice ? device_budget_ : host_budget_;
+  budget->take(kind, numel * kFloat);
+  charges_.push_back({budget, kind, numel * kFloat});
+  slabs_.push_back(device.allocate(tier, numel * kFloat));
+  budget->count_system_allocation();
+  return reinterpret_cast<float*>(slabs_.back().data());
+}
+
+void OffloadStorage::place_on_device(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained) {
+  const std::vector<int64_t> slots = slot_sizes(shape);
+  int64_t weights = 0, gradients = 0, states = 0;
+  for (const int64_t size : slots) gradients += aligned(size);
+  for (size_t i = 0; i < shape.numel.size(); ++i) {
+    weights += aligned(shape.numel[i]);
+    if (shape.slot[i] < 0) gradients += aligned(shape.numel[i]);
+    if (shape.is_device_block[i]) states += aligned(trained.groups[i].state_numel);
+  }
+  Cursor weight(take(device, device::Tier::kDevice, memory::Kind::kWeight, weights));
+  Cursor gradient(take(device, device::Tier::kDevice, memory::Kind::kGradient, gradients));
+  Cursor m(take(device, device::Tier::kDevice, memory::Kind::kM, states));
+  Cursor v(take(device, device::Tier::kDevice, memory::Kind::kV, states));
+  std::vector<float*> slot_at;
+  for (const int64_t size : slots) slot_at.push_back(gradient.next(size));
+  for (size_t i = 0; i < shape.numel.size(); ++i) {
+    float* own = shape.slot[i] < 0 ? gradient.next(shape.numel[i]) : slot_at[static_cast<size_t>(shape.slot[i])];
+    blocks_.push_back({view_of(weight.next(shape.numel[i]), shape.numel[i]), view_of(own, shape.numel[i])});
+    device_states_.emplace_back();
+    if (!shape.is_device_block[i]) continue;
+    const int64_t numel = trained.groups[i].state_numel;
+    device_states_.back() = {view_of(m.next(numel), numel).zero_(), view_of(v.next(numel), numel).zero_(), 0};
+  }
+}
+
+void OffloadStorage::place_on_host(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained) {
+  int64_t numbers = 0, states = 0;
+  for (size_t i = 0; i < shape.numel.size(); ++i) {
+    if (shape.is_device_block[i]) continue;
+    numbers += aligned(shape.numel[i]);
+    states += aligned(trained.groups[i].state_numel);
+  }
+  Cursor master(take(device, device::Tier::kHost, memory::Kind::kMaster, numbers));
+  Cursor gradient(take(device, device::Tier::kHost, memory::Kind::kGradient, numbers));
+  Cursor m(take(device, device::Tier::kHost, memory::Kind::kM, states));
+  Cursor v(take(device, device::Tier::kHost, memory::Kind::kV, states));
+  for (size_t i = 0; i < shape.numel.size(); ++i) {
+    host_.emplace_back();
+    if (shape.is_device_block[i]) continue;
+    const int64_t state = trained.groups[i].state_numel;
+    host_.back() = {master.next(shape.numel[i]), gradient.next(shape.numel[i]), m.next(state), v.next(state)};
+    std::memset(host_.back().m, 0, static_cast<size_t>(state * kFloat));
+    std::memset(host_.back().v, 0, static_cast<size_t>(state * kFloat));
+  }
+}
+
+}  // namespace headrace::policy

@@ -1,0 +1,69 @@
+// Where each block's training state lies under offloading: weights and gradient buffers on the device, masters, moments
+// and arrived gradients on the host; for the first blocks, if so wished, the moments on the device and nothing on the
+// host. One slab a kind and tier, taken once. Built by the trainer thread; lanes then use disjoint parts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "headrace/device/device.h"
+#include "headrace/memory/budget.h"
+#include "headrace/model/block.h"
+#include "headrace/optim/adamw.h"
+#include "headrace/policy/trained_blocks.h"
+
+namespace headrace::policy {
+
+// fp32, whole block: [numel] each but the moments, [state_numel].
+struct HostBlock {
+  float* master = nullptr;
+  float* gradient = nullptr;
+  float* m = nullptr;
+  float* v = nullptr;
+};
+
+struct StorageShape {
+  std::vector<int64_t> numel;         // of each block's flat buffer
+  std::vector<int32_t> slot;          // of each block's gradient; -1: a buffer of its own
+  std::vector<bool> is_device_block;  // optimizer state on the device
+};
+
+class OffloadStorage {
+ public:
+  // Takes all memory from `device`, charged to the budgets, and copies `weights` (one flat fp32 host tensor a block)
+  // to both tiers. Moments are zero. Throws CapacityError before anything is allocated when a budget refuses.
+  OffloadStorage(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained,
+                 const std::vector<at::Tensor>& weights, std::shared_ptr<memory::Budget> device_budget,
+                 std::shared_ptr<memory::Budget> host_budget);
+  ~OffloadStorage();
+  OffloadStorage(const OffloadStorage&) = delete;
+  OffloadStorage& operator=(const OffloadStorage&) = delete;
+
+  // On the device; the gradient is the block's slot or its own buffer.
+  const std::vector<model::BlockBuffers>& blocks() const { return blocks_; }
+  // All null for a block whose optimizer state is on the device.
+  const HostBlock& host(size_t block) const { return host_[block]; }
+  // Moments on the device; undefined for other blocks.
+  optim::AdamWState& device_state(size_t block) { return device_states_[block]; }
+
+ private:
+  struct Charge {
+    std::shared_ptr<memory::Budget> budget;
+    memory::Kind kind;
+    int64_t bytes;
+  };
+  // A slab for `numel` numbers, charged.
+  float* take(device::Device& device, device::Tier tier, memory::Kind kind, int64_t numel);
+  void place_on_device(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained);
+  void place_on_host(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained);
+
+  const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
+  std::vector<device::Slab> slabs_;
+  std::vector<Charge> charges_;
+  std::vector<model::BlockBuffers> blocks_;
+  std::vector<HostBlock> host_;
+  std::vector<optim::AdamWState> device_states_;
+};
+
+}  // namespace headrace::policy

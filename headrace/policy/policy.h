@@ -1,0 +1,47 @@
+// What every policy offers the trainer: steps, the weights they leave, and what they cost. One thread, the trainer's.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "headrace/base/json.h"
+#include "headrace/model/block.h"
+#include "headrace/policy/step.h"
+
+namespace headrace::policy {
+
+class Policy {
+ public:
+  Policy() = default;
+  virtual ~Policy() = default;
+  Policy(const Policy&) = delete;
+  Policy& operator=(const Policy&) = delete;
+
+  // One optimizer step. Throws RunError naming step, block and tensor when loss or gradient are not finite, and what a
+  // lane failed with.
+  virtual StepResult step(const StepInput& input) = 0;
+
+  // Returns when every update of the steps done is in the weights of blocks(). Throws like step.
+  virtual void finish_updates() {}
+
+  // Weights by block after finish_updates(), where the compute device has them: for evaluation, generation and export.
+  virtual std::span<const model::BlockBuffers> blocks() const = 0;
+
+  // Hugging Face names of the parameters that are updated, in order of blocks.
+  virtual const std::vector<std::string>& trained_parameters() const = 0;
+  // [elements] of one moment over all blocks.
+  virtual int64_t state_numel() const = 0;
+
+  // Bytes per tier and lane and what was waited for, for a report; an object.
+  virtual OrderedJson report() const { return OrderedJson::object(); }
+};
+
+// The weights of blocks(), in order of blocks.
+inline std::vector<at::Tensor> weights_of(const Policy& policy) {
+  std::vector<at::Tensor> weights;
+  for (const model::BlockBuffers& block : policy.blocks()) weights.push_back(block.weights);
+  return weights;
+}
+
+}  // namespace headrace::policy

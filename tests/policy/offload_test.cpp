@@ -1,0 +1,200 @@
+#include "headrace/policy/offload.h"
+
+#include <ATen/Parallel.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <limits>
+#include <string>
+
+#include "headrace/base/errors.h"
+#include "headrace/device/emulated.h"
+#include "headrace/policy/resident.h"
+#include "tests/support/tiny_model.h"
+
+namespace headrace::policy {
+namespace {
+
+using support::random_batch;
+using support::random_weights;
+
+constexpr OptimizerSettings kOptimizer{.weight_decay = 0.1, .clip = 1};
+
+std::string text_of(const OffloadSettings& s, int64_t micro_batches) {
+  return "overlap " + std::to_string(static_cast<int>(s.overlap)) + ", clip " + std::to_string(s.optimizer.clip) +
+         ", device blocks " + std::to_string(s.num_device_blocks) + ", slots " + std::to_string(s.gradient_slots) +
+         ", order " + std::to_string(static_cast<int>(s.order)) + ", workers " + std::to_string(s.host_workers) +
+         ", piece bytes " + std::to_string(s.piece_bytes) + ", recompute " + std::to_string(s.recompute) +
+         ", micro-batches " + std::to_string(micro_batches);
+}
+
+class OffloadTest : public ::testing::Test {
+ protected:
+  OffloadTest() { at::set_num_threads(1); }
+
+  static std::vector<model::Batch> batches(int64_t micro_batches, uint64_t seed) {
+    std::vector<model::Batch> result;
+    for (int64_t i = 0; i < micro_batches; ++i) {
+      result.push_back(random_batch({5 + i, 9}, seed * 10 + static_cast<uint64_t>(i)));
+    }
+    return result;
+  }
+
+  std::unique_ptr<Offload> make(OffloadSettings settings, device::EmulatedSettings device = {}) {
+    return std::make_unique<Offload>(model_, device::make_emulated_device(device), random_weights(model_, 1),
+                                     std::move(settings));
+  }
+
+  // Four steps of both: losses, norms and weights are the same bits.
+  void expect_equal_to_resident(OffloadSettings settings, int64_t micro_batches, device::EmulatedSettings device = {}) {
+    SCOPED_TRACE(text_of(settings, micro_batches));
+    Resident reference(model_, random_weights(model_, 1), {settings.optimizer, settings.recompute, settings.is_frozen});
+    const auto policy = make(settings, std::move(device));
+    for (int64_t step = 0; step < 4; ++step) {
+      const std::vector<model::Batch> input = batches(micro_batches, static_cast<uint64_t>(step) + 1);
+      const StepResult expected = reference.step({step, input, 1e-2});
+      const StepResult result = policy->step({step, input, 1e-2});
+      ASSERT_EQ(result.loss_sum, expected.loss_sum) << "step " << step;
+      ASSERT_EQ(result.gradient_norm, expected.gradient_norm) << "step " << step;
+      ASSERT_EQ(result.clip_factor, expected.clip_factor) << "step " << step;
+    }
+    policy->finish_updates();
+    for (size_t i = 0; i < policy->blocks().size(); ++i) {
+      ASSERT_TRUE(at::equal(policy->blocks()[i].weights, reference.blocks()[i].weights)) << model_.blocks()[i].name;
+    }
+    EXPECT_EQ(policy->trained_parameters(), reference.trained_parameters());
+  }
+
+  const model::Model model_ = support::tiny_model();
+};
+
+TEST_F(OffloadTest, IsBitwiseEqualToResident) {
+  for (const Overlap overlap : {Overlap::kNone, Overlap::kExact}) {
+    for (const double clip : {0.0, 0.5}) {
+      for (const int64_t micro_batches : {1, 3}) {
+        expect_equal_to_resident({.optimizer = {.weight_decay = 0.1, .clip = clip}, .overlap = overlap}, micro_batches);
+      }
+    }
+  }
+}
+
+TEST_F(OffloadTest, LayerMajorSlotsPiecesAndRecomputationChangeNoBit) {
+  for (const int64_t micro_batches : {1, 4}) {
+    expect_equal_to_resident({.optimizer = kOptimizer,
+                              .recompute = true,
+                              .gradient_slots = 1,
+                              .order = graph::ComputeOrder::kLayerMajor,
+                              .host_workers = 2,
+                              .piece_bytes = 1000},
+                             micro_batches);
+  }
+}
+
+TEST_F(OffloadTest, AnyShareOfTheStateOnTheDeviceChangesNoBit) {
+  for (int32_t blocks = 0; blocks <= model_.num_blocks(); ++blocks) {
+    expect_equal_to_resident({.optimizer = kOptimizer, .num_device_blocks = blocks}, 2);
+    expect_equal_to_resident({.optimizer = {.weight_decay = 0.1}, .num_device_blocks = blocks}, 2);
+  }
+}
+
+// Plans drawn at random, with slow and fast lanes: the property that names the policy.
+TEST_F(OffloadTest, RandomPlansAreBitwiseEqualToResident) {
+  Rng rng(11);
+  const auto draw = [&](uint64_t below) { return rng.below(below); };
+  for (int i = 0; i < 60; ++i) {
+    OffloadSettings settings{.optimizer = {.weight_decay = 0.1, .clip = draw(2) == 0 ? 0 : 0.5}};
+    settings.overlap = draw(5) == 0 ? Overlap::kNone : Overlap::kExact;
+    settings.recompute = draw(2) == 0;
+    settings.order = draw(2) == 0 ? graph::ComputeOrder::kLayerMajor : graph::ComputeOrder::kMicroBatchMajor;
+    const auto micro_batches = static_cast<int64_t>(1 + draw(3));
+    const bool may_share = micro_batches == 1 || settings.order == graph::ComputeOrder::kLayerMajor;
+    settings.gradient_slots = may_share ? static_cast<int32_t>(draw(3)) : 0;
+    settings.host_workers = static_cast<int32_t>(1 + draw(3));
+    settings.piece_bytes = draw(2) == 0 ? 0 : static_cast<int64_t>(256 + draw(8192));
+    if (settings.overlap == Overlap::kExact) settings.num_device_blocks = static_cast<int32_t>(draw(6));
+    if (draw(3) == 0) settings.host_bytes_per_s = 2e7;
+    device::EmulatedSettings device;
+    if (draw(3) == 0) device.to_device.bytes_per_s = 3e7;
+    if (draw(3) == 0) device.to_host = {.bytes_per_s = 3e7, .latency_s = 1e-4};
+    expect_equal_to_resident(settings, micro_batches, device);
+  }
+}
+
+TEST_F(OffloadTest, ABlocksGradientCrossesTheLinkOnceAStep) {
+  for (const graph::ComputeOrder order : {graph::ComputeOrder::kLayerMajor, graph::ComputeOrder::kMicroBatchMajor}) {
+    const auto policy = make({.optimizer = kOptimizer, .order = order});
+    for (int64_t step = 0; step < 3; ++step) policy->step({step, batches(4, 1), 1e-3});
+    policy->finish_updates();
+    int64_t numel = 0;
+    for (const model::BlockSpec& block : model_.blocks()) numel += block.numel;
+    EXPECT_EQ(policy->bytes_of(graph::LaneKind::kD2h), 3 * 4 * numel);
+    EXPECT_EQ(policy->bytes_of(graph::LaneKind::kH2d), 3 * 4 * numel);
+  }
+}
+
+TEST_F(OffloadTest, FrozenParametersStay) {
+  const auto is_embedding = [](std::string_view name) { return name == "model.embed_tokens.weight"; };
+  expect_equal_to_resident({.optimizer = kOptimizer, .is_frozen = is_embedding}, 2);
+}
+
+TEST_F(OffloadTest, ABudgetThatIsTooSmallIsRefusedByName) {
+  const auto refusal = [&](const OffloadSettings& settings) -> std::string {
+    try {
+      make(settings)->step({0, batches(1, 1), 1e-3});
+    } catch (const CapacityError& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  EXPECT_NE(refusal({.device_budget = 10000}).find("--device-budget is 9.77 KiB"), std::string::npos);
+  EXPECT_NE(refusal({.host_budget = 10000}).find("--host-budget"), std::string::npos);
+  const auto roomy = make({.optimizer = kOptimizer});
+  roomy->step({0, batches(1, 1), 1e-3});
+  const int64_t peak = roomy->device_budget().peak();
+  EXPECT_EQ(refusal({.device_budget = peak + 4096}), "none");
+  EXPECT_NE(refusal({.device_budget = peak - 4096}).find("--device-budget"), std::string::npos);
+}
+
+TEST_F(OffloadTest, NothingIsAskedFromTheSystemAfterTheFirstStep) {
+  const auto policy = make({.optimizer = kOptimizer});
+  policy->step({0, batches(2, 1), 1e-3});
+  const int64_t device = policy->device_budget().system_allocations(),
+                host = policy->host_budget().system_allocations();
+  for (int64_t step = 1; step < 4; ++step) policy->step({step, batches(2, 1), 1e-3});
+  EXPECT_EQ(policy->device_budget().system_allocations(), device);
+  EXPECT_EQ(policy->host_budget().system_allocations(), host);
+}
+
+TEST_F(OffloadTest, ANonFiniteGradientIsNamedAndUpdatesNothing) {
+  auto weights = random_weights(model_, 1);
+  weights[2][5] = std::numeric_limits<float>::infinity();
+  Offload policy(model_, device::make_emulated_device({}), weights, {.optimizer = kOptimizer});
+  try {
+    policy.step({4, batches(1, 1), 1e-3});
+    FAIL() << "an infinite weight went unseen";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("step 5"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("block layer.1"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("Nothing was updated"), std::string::npos) << error.what();
+  }
+  EXPECT_TRUE(at::equal(policy.blocks()[1].weights, weights[1]));
+}
+
+// The relaxed ways to clip, against the same maths written out.
+TEST_F(OffloadTest, ALaggedNormClipsByTheStepBefore) {
+  const auto policy = make({.optimizer = {.clip = 0.1}, .clip_norm = ClipNorm::kLagged});
+  const StepResult first = policy->step({0, batches(1, 1), 1e-3});
+  EXPECT_NEAR(first.clip_factor, 0.1 / first.gradient_norm, 1e-5);
+  const StepResult second = policy->step({1, batches(1, 2), 1e-3});
+  EXPECT_NEAR(second.clip_factor, 0.1 / first.gradient_norm, 1e-5);
+  EXPECT_NE(second.gradient_norm, first.gradient_norm);
+}
+
+TEST_F(OffloadTest, SettingsThatContradictEachOtherAreRefused) {
+  EXPECT_THROW(make({.num_device_blocks = 6}), ConfigError);
+  EXPECT_THROW(make({.host_workers = 0}), ConfigError);
+  EXPECT_THROW(make({.overlap = Overlap::kNone, .num_device_blocks = 1}), ConfigError);
+}
+
+}  // namespace
+}  // namespace headrace::policy
