@@ -22,6 +22,10 @@ OrderedJson slice(const Task& task, const TaskRun& run, int32_t track) {
     name += " " + std::to_string(task.block);
     args["block"] = task.block;
   }
+  if (task.piece != kWholeBlock) {
+    name += "." + std::to_string(task.piece);
+    args["piece"] = task.piece;
+  }
   if (task.micro_batch != kWholeStep) args["micro_batch"] = task.micro_batch;
   if (task.bytes != 0) args["bytes"] = task.bytes;
   return {{"ph", "X"},

@@ -1,9 +1,5 @@
 #include "headrace/graph/compute_tasks.h"
 
-#include <utility>
-
-#include "headrace/base/errors.h"
-
 namespace headrace::graph {
 namespace {
 
@@ -44,17 +40,16 @@ void add_forward(StepGraph& step, Grid& forward, int32_t block, int32_t micro) {
 }  // namespace
 
 ComputeTasks add_compute_tasks(StepGraph& step, const StepShape& shape) {
+  require_sound(shape);
   const int32_t blocks = shape.num_blocks(), micros = shape.accumulate;
-  if (blocks < 1 || micros < 1) {
-    throw InternalError("graph.build", std::to_string(blocks) + " blocks and " + std::to_string(micros) +
-                                           " micro-batches, at least one of each is needed.");
-  }
   Grid forward(blocks, micros), backward(blocks, micros);
   if (shape.order == ComputeOrder::kMicroBatchMajor) {
+    const int32_t num_last = blocks > 1 ? 1 : 0;  // blocks whose backward comes at the very end
     for (int32_t m = 0; m < micros; ++m) {
       for (int32_t b = 0; b < blocks; ++b) add_forward(step, forward, b, m);
-      for (int32_t b = blocks; b-- > 0;) add_backward(step, shape, forward, backward, b, m);
+      for (int32_t b = blocks; b-- > num_last;) add_backward(step, shape, forward, backward, b, m);
     }
+    for (int32_t m = 0; m < micros && num_last > 0; ++m) add_backward(step, shape, forward, backward, 0, m);
   } else {
     for (int32_t b = 0; b < blocks; ++b) {
       for (int32_t m = 0; m < micros; ++m) add_forward(step, forward, b, m);
@@ -67,6 +62,7 @@ ComputeTasks add_compute_tasks(StepGraph& step, const StepShape& shape) {
   ComputeTasks tasks;
   for (int32_t b = 0; b < blocks; ++b) {
     tasks.first_forward.push_back(forward.at(b, 0));
+    tasks.first_backward.push_back(backward.at(b, 0));
     tasks.last_backward.push_back(backward.at(b, micros - 1));
   }
   return tasks;

@@ -11,12 +11,13 @@ namespace headrace::graph {
 
 // Indices into the graph, by block.
 struct ComputeTasks {
-  std::vector<int32_t> first_forward;  // the forward that needs the block's new weights first
-  std::vector<int32_t> last_backward;  // after it the block's gradient is complete
+  std::vector<int32_t> first_forward;   // the forward that needs the block's new weights first
+  std::vector<int32_t> first_backward;  // the backward that writes to the block's gradient first
+  std::vector<int32_t> last_backward;   // after it the block's gradient is complete
 };
 
-// Appends the compute tasks in program order with the edges among them. Throws InternalError unless there is a block
-// and a micro-batch.
+// Appends the compute tasks in program order with the edges among them. Throws InternalError when the shape is not
+// sound.
 ComputeTasks add_compute_tasks(StepGraph& step, const StepShape& shape);
 
 // With clipping appends the reduce that ends when the norm of the whole gradient is known; without it returns the last

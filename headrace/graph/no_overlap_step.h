@@ -7,6 +7,7 @@
 
 namespace headrace::graph {
 
+// Copies take whole blocks; updates go by pieces. All gradients stay on the device until backward has ended: no slots.
 StepGraph no_overlap_step(const StepShape& shape);
 
 }  // namespace headrace::graph

@@ -21,7 +21,7 @@ enum class WaitFor {
 struct StallReason {
   WaitFor wait = WaitFor::kTask;
   TaskKind kind = TaskKind::kFetch;  // of the task, with kTask
-  int32_t block = kWholeModel;       // likewise
+  int32_t block = kWholeModel;       // likewise; its pieces count together
   auto operator<=>(const StallReason&) const = default;
 };
 

@@ -14,6 +14,7 @@ struct PreviousTask {
   TaskKind kind = TaskKind::kHostUpdate;
   int32_t block = kWholeModel;
   int32_t micro_batch = kWholeStep;
+  int32_t piece = kWholeBlock;
 };
 
 struct CrossStepEdge {

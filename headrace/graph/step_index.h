@@ -20,7 +20,7 @@ class StepIndex {
   int32_t find(const PreviousTask& name, const Task& waiting) const;
 
  private:
-  using Key = std::tuple<TaskKind, int32_t, int32_t>;
+  using Key = std::tuple<TaskKind, int32_t, int32_t, int32_t>;
   std::vector<std::pair<Key, int32_t>> entries_;  // sorted
 };
 

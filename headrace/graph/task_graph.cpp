@@ -12,6 +12,7 @@ std::string name_of(const Task& task) {
   name += "(";
   if (task.block != kWholeModel) name += "block " + std::to_string(task.block) + ", ";
   if (task.micro_batch != kWholeStep) name += "micro-batch " + std::to_string(task.micro_batch) + ", ";
+  if (task.piece != kWholeBlock) name += "piece " + std::to_string(task.piece) + ", ";
   return name + "step " + std::to_string(task.step) + ")";
 }
 

@@ -13,19 +13,21 @@ namespace headrace::graph {
 
 inline constexpr int32_t kWholeModel = -1;  // block of a task that concerns no single block
 inline constexpr int32_t kWholeStep = -1;   // micro-batch of a task done once a step
+inline constexpr int32_t kWholeBlock = -1;  // piece of a task that concerns all of a block
 
 struct Task {
   TaskKind kind = TaskKind::kForward;
   LaneKind lane = LaneKind::kCompute;
   int32_t block = kWholeModel;
   int32_t micro_batch = kWholeStep;
+  int32_t piece = kWholeBlock;  // a range of the block's rows
   int64_t step = 0;
   int64_t bytes = 0;     // moved over a link, or touched by a host update; 0 for computation
   int64_t deadline = 0;  // rank, within its step, of the forward that needs it first; smaller is needed earlier
   double cost_s = 0;     // [s] estimate, see assign_costs
 };
 
-// "forward(block 3, micro-batch 1, step 5)".
+// "forward(block 3, micro-batch 1, step 5)", "fetch(block 3, piece 0, step 5)".
 std::string name_of(const Task& task);
 
 // `to` starts only after `from` has ended. Indices into TaskGraph::tasks.

@@ -15,6 +15,7 @@ namespace {
 
 TEST(ChromeTrace, HasATrackALaneAndASliceATask) {
   StepShape shape = equal_blocks(3, true);
+  shape.blocks[1].num_pieces = 2;
   shape.host_workers = 2;
   TaskGraph graph = repeat_step(exact_overlap_step(shape, 1), 2);
   assign_costs(graph, ideal_table(shape, {1, 2, 3}));
@@ -38,6 +39,10 @@ TEST(ChromeTrace, HasATrackALaneAndASliceATask) {
     const TaskRun& run = timeline.runs[next++];
     EXPECT_EQ(event.at("cat"), name_of(task.kind));
     EXPECT_EQ(event.at("args").at("step"), task.step);
+    EXPECT_EQ(event.at("args").value("piece", kWholeBlock), task.piece);
+    if (task.piece != kWholeBlock) {
+      EXPECT_TRUE(event.at("name").get<std::string>().ends_with("1." + std::to_string(task.piece)));
+    }
     EXPECT_EQ(to_ns(event.at("ts").get<double>() / 1e6), run.start_ns);
     EXPECT_EQ(to_ns(event.at("dur").get<double>() / 1e6), run.end_ns - run.start_ns);
     EXPECT_TRUE(tracks.at(event.at("tid")).starts_with(name_of(task.lane)));

@@ -9,11 +9,11 @@
 
 namespace headrace::graph {
 
-// `num_blocks` equal blocks of 1000 bytes of every kind.
-inline StepShape equal_blocks(int32_t num_blocks, bool clip = false) {
+// `num_blocks` equal blocks of 1000 bytes of every kind, each in `num_pieces`.
+inline StepShape equal_blocks(int32_t num_blocks, bool clip = false, int32_t num_pieces = 1) {
   StepShape shape;
   shape.blocks.assign(static_cast<size_t>(num_blocks),
-                      {.weight_bytes = 1000, .gradient_bytes = 1000, .update_bytes = 1000});
+                      {.weight_bytes = 1000, .gradient_bytes = 1000, .update_bytes = 1000, .num_pieces = num_pieces});
   shape.clip = clip;
   return shape;
 }

@@ -1,7 +1,9 @@
-// A training step in miniature for the tests of the executor: every task folds what it reads into what it writes, in
-// an order that shows in the result. Nothing is locked: only the graph's edges keep the lanes apart.
+// A training step in miniature for the tests of the graph: every task folds what it reads into what it writes, in an
+// order that shows in the result. Nothing is locked: only the graph's edges keep the lanes apart. Every plan of the
+// same model must end in the same state as the resident one.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -13,10 +15,14 @@ namespace headrace::graph {
 
 class FoldedModel {
  public:
-  explicit FoldedModel(const StepShape& shape)
-      : shape_(shape), blocks_(shape.blocks.size()), micros_(static_cast<size_t>(shape.accumulate)) {
+  explicit FoldedModel(const StepShape& shape, int32_t num_device_blocks = 0)
+      : shape_(shape),
+        num_device_blocks_(num_device_blocks),
+        blocks_(shape.blocks.size()),
+        slots_(static_cast<size_t>(shape.gradient_slots)),
+        micros_(static_cast<size_t>(shape.accumulate)) {
     for (size_t b = 0; b < blocks_.size(); ++b) {
-      blocks_[b].weight = blocks_[b].master = mix_seed(1, b);
+      for (size_t row = 0; row < kRows; ++row) blocks_[b].weight[row] = blocks_[b].master[row] = mix_seed(b, row);
       blocks_[b].inputs.resize(micros_.size());
     }
   }
@@ -26,41 +32,36 @@ class FoldedModel {
       case TaskKind::kForward:
         return forward(task);
       case TaskKind::kRecompute:
-        return fold(micro_of(task).recomputed, block_of(task).inputs[static_cast<size_t>(task.micro_batch)]);
+        return fold(micro_of(task).recomputed, input_of(task));
       case TaskKind::kBackward:
         return backward(task);
       case TaskKind::kReduce:
         norm_ = 0;
-        for (const Block& block : blocks_) fold(norm_, block.gradient);
-        return;
-      case TaskKind::kOffload:
-        block_of(task).arrived = block_of(task).gradient;
-        return;
-      case TaskKind::kHostUpdate:
-        return update(block_of(task), block_of(task).arrived, block_of(task).master);
-      case TaskKind::kDeviceUpdate:
-        return update(block_of(task), block_of(task).gradient, block_of(task).weight);
-      case TaskKind::kFetch:
-        block_of(task).weight = block_of(task).master;
+        for (const Block& block : blocks_) fold(norm_, block.norm);
         return;
       default:
-        return;
+        for (size_t row = 0; row < kRows; ++row) {
+          if (task.piece == kWholeBlock || task.piece == piece_of(task, row)) move_or_update(task, row);
+        }
     }
   }
 
-  // Everything there is, to be compared.
+  // What a plan may not change: weights, moments and the losses on the way.
   std::vector<uint64_t> state() const {
-    std::vector<uint64_t> all{norm_};
+    std::vector<uint64_t> all{losses_};
     for (const Block& block : blocks_) {
-      all.insert(all.end(), {block.weight, block.master, block.moment, block.gradient, block.arrived});
+      all.insert(all.end(), block.weight.begin(), block.weight.end());
+      all.insert(all.end(), block.moment.begin(), block.moment.end());
     }
-    for (const Micro& micro : micros_) all.insert(all.end(), {micro.activation, micro.gradient, micro.recomputed});
     return all;
   }
 
  private:
+  static constexpr size_t kRows = 6;
+  using Rows = std::array<uint64_t, kRows>;
   struct Block {
-    uint64_t weight = 0, master = 0, moment = 0, gradient = 0, arrived = 0;
+    Rows weight{}, master{}, moment{}, arrived{}, own_gradient{};
+    uint64_t norm = 0;
     std::vector<uint64_t> inputs;  // by micro-batch
   };
   struct Micro {
@@ -68,37 +69,76 @@ class FoldedModel {
   };
 
   static void fold(uint64_t& into, uint64_t value) { into = mix_seed(into, value); }
-  Block& block_of(const Task& task) { return blocks_[static_cast<size_t>(task.block)]; }
-  Micro& micro_of(const Task& task) { return micros_[static_cast<size_t>(task.micro_batch)]; }
+  static size_t at(int32_t index) { return static_cast<size_t>(index); }
+  // Whether the step's tokens need this row of block 0.
+  static bool is_needed(int64_t step, size_t row) { return mix_seed(static_cast<uint64_t>(step), row) % 3 == 0; }
+
+  bool is_last(const Task& task) const { return task.block + 1 == shape_.num_blocks(); }
+  Micro& micro_of(const Task& task) { return micros_[at(task.micro_batch)]; }
+  uint64_t& input_of(const Task& task) { return blocks_[at(task.block)].inputs[at(task.micro_batch)]; }
+  Rows& gradient_of(int32_t block) {
+    const int32_t slot = shape_.gradient_slot(block, num_device_blocks_);
+    return slot == kOwnBuffer ? blocks_[at(block)].own_gradient : slots_[at(slot)];
+  }
+  int32_t piece_of(const Task& task, size_t row) const {
+    const int32_t count = shape_.blocks[at(task.block)].num_pieces;
+    if (task.block > 0 || shape_.needed_share == 0) return static_cast<int32_t>(row) % count;
+    return is_needed(task.step + 1, row) ? 0 : 1 + static_cast<int32_t>(row) % (count - 1);
+  }
 
   void forward(const Task& task) {
     uint64_t& activation = micro_of(task).activation;
-    if (task.block == 0)
-      activation = mix_seed(static_cast<uint64_t>(task.step), static_cast<uint64_t>(task.micro_batch));
-    block_of(task).inputs[static_cast<size_t>(task.micro_batch)] = activation;
-    fold(activation, block_of(task).weight);
+    const auto step = static_cast<uint64_t>(task.step), micro = static_cast<uint64_t>(task.micro_batch);
+    if (task.block == 0) activation = mix_seed(step, micro);
+    input_of(task) = activation;
+    for (size_t row = 0; row < kRows; ++row) {
+      if (task.block > 0 || is_needed(task.step, row)) fold(activation, blocks_[at(task.block)].weight[row]);
+    }
+    if (!is_last(task)) return;
+    for (size_t row = 0; row < kRows && shape_.is_tied; ++row) {
+      fold(activation, blocks_[0].weight[row]);
+      if (task.micro_batch == 0) gradient_of(0)[row] = 0;
+      fold(gradient_of(0)[row], activation + row);
+    }
+    micro_of(task).gradient = activation;
+    losses_ += activation * (micro + 1);
   }
 
   void backward(const Task& task) {
-    Micro& micro = micro_of(task);
-    Block& block = block_of(task);
-    if (task.block + 1 == shape_.num_blocks()) micro.gradient = micro.activation;
-    if (task.micro_batch == 0) block.gradient = 0;
-    fold(micro.gradient, block.inputs[static_cast<size_t>(task.micro_batch)]);
-    fold(micro.gradient, block.weight);
-    fold(block.gradient, micro.gradient);
+    uint64_t& passed = micro_of(task).gradient;
+    Block& block = blocks_[at(task.block)];
+    Rows& gradient = gradient_of(task.block);
+    fold(passed, input_of(task));
+    for (size_t row = 0; row < kRows; ++row) {
+      if (task.block > 0) fold(passed, block.weight[row]);
+      if (task.micro_batch == 0 && !(task.block == 0 && shape_.is_tied)) gradient[row] = 0;
+      fold(gradient[row], passed + row);
+    }
+    if (task.micro_batch + 1 < shape_.accumulate) return;
+    block.norm = 0;
+    for (const uint64_t row : gradient) fold(block.norm, row);
   }
 
-  void update(Block& block, uint64_t gradient, uint64_t& weight) {
-    fold(block.moment, gradient);
-    if (shape_.clip) fold(block.moment, norm_);
-    fold(weight, block.moment);
+  void move_or_update(const Task& task, size_t row) {
+    Block& block = blocks_[at(task.block)];
+    if (task.kind == TaskKind::kOffload) block.arrived[row] = gradient_of(task.block)[row];
+    if (task.kind == TaskKind::kFetch) block.weight[row] = block.master[row];
+    if (task.kind == TaskKind::kHostUpdate) update(block, row, block.arrived[row], block.master[row]);
+    if (task.kind == TaskKind::kDeviceUpdate) update(block, row, gradient_of(task.block)[row], block.weight[row]);
+  }
+
+  void update(Block& block, size_t row, uint64_t gradient, uint64_t& weight) {
+    fold(block.moment[row], gradient);
+    if (shape_.clip) fold(block.moment[row], norm_);
+    fold(weight, block.moment[row]);
   }
 
   StepShape shape_;
+  int32_t num_device_blocks_;
   std::vector<Block> blocks_;
+  std::vector<Rows> slots_;
   std::vector<Micro> micros_;
-  uint64_t norm_ = 0;
+  uint64_t norm_ = 0, losses_ = 0;
 };
 
 }  // namespace headrace::graph

@@ -15,6 +15,7 @@ namespace headrace::graph {
 namespace {
 
 constexpr int64_t kSteps = 12;
+constexpr int32_t kPieces = 8;
 constexpr double kClock_s = 2e-7;  // rounding of every task to a nanosecond, over a step
 
 double stall_of(const StepGraph& step, const StepShape& shape, const StepCosts& costs, Order order) {
@@ -37,17 +38,17 @@ void over_grid(const std::function<void(const StepCosts&)>& check) {
   }
 }
 
-// Within (updates_late C + T_f) / L of the closed form for every L of the grid, so the difference vanishes as L grows.
+// Within (C + T_f) / L of the closed form for every L of the grid, so the difference vanishes as L grows.
 void expect_regime(const std::function<StepGraph(const StepShape&)>& build, bool clip, Order order,
-                   const std::function<double(const StepCosts&)>& closed_form, double updates_late = 1) {
+                   const std::function<double(const StepCosts&)>& closed_form, int32_t num_pieces = 1) {
   for (const int32_t blocks : {4, 24, 96}) {
     for (const int32_t accumulate : {1, 3}) {
       SCOPED_TRACE(testing::Message() << blocks << " blocks, " << accumulate << " micro-batches");
-      StepShape shape = equal_blocks(blocks, clip);
+      StepShape shape = equal_blocks(blocks, clip, num_pieces);
       shape.accumulate = accumulate;
       shape.order = ComputeOrder::kLayerMajor;
       over_grid([&](const StepCosts& costs) {
-        const double bound = (updates_late * costs.host_update_s + costs.forward_s) / blocks + kClock_s;
+        const double bound = (costs.host_update_s + costs.forward_s) / blocks + kClock_s;
         EXPECT_NEAR(stall_of(build(shape), shape, costs, order), closed_form(costs), bound);
       });
     }
@@ -57,9 +58,10 @@ void expect_regime(const std::function<StepGraph(const StepShape&)>& build, bool
 StepGraph exact(const StepShape& shape) { return exact_overlap_step(shape); }
 
 // An update is not interrupted: the first block, whose gradient is the last to come, may wait for one that has just
-// begun and then takes its own time. So 2 C / L, where the other regimes need C / L.
+// begun and then takes its own time, 2 C / L in all with whole blocks. In P pieces it is (1 + 1 / P) C / L, which
+// matters only while C <= T_f + T_b, so 1 + T_b / T_f pieces keep the bound: 3 for most models, 7.2 in this grid.
 TEST(Regimes, DeadlineOrderHidesTheUpdateBehindBackwardAndForward) {
-  expect_regime(exact, false, Order::kDeadline, stall_in_deadline_order, 2);
+  expect_regime(exact, false, Order::kDeadline, stall_in_deadline_order, kPieces);
 }
 
 TEST(Regimes, ArrivalOrderHidesItBehindBackwardOnly) {

@@ -59,6 +59,16 @@ TEST(Stall, SumsToTheIdleTimeOfAnyWindow) {
   }
 }
 
+TEST(Stall, PiecesOfABlockCountTogether) {
+  const StepShape shape = equal_blocks(4, true, 5);
+  TaskGraph graph = repeat_step(exact_overlap_step(shape), 4);
+  assign_costs(graph, table_with_links(shape));
+  const Timeline timeline = simulate(graph);
+  const StallTable table = attribute_stall(graph, timeline, steady_window(graph, timeline));
+  EXPECT_LE(table.rows.size(), 12u);  // three kinds of four blocks
+  EXPECT_GT(ns_of(table, {.kind = TaskKind::kHostUpdate, .block = 0}), 0);
+}
+
 TEST(Stall, DataThatComesLateIsAReason) {
   const StepShape shape = equal_blocks(2);
   TaskGraph graph = repeat_step(exact_overlap_step(shape), 2);

@@ -18,9 +18,11 @@ int64_t bytes_on(const TaskGraph& graph, LaneKind lane) {
   return bytes;
 }
 
-int32_t index_of(const TaskGraph& graph, TaskKind kind, int32_t block, int64_t step, int32_t micro = kWholeStep) {
+int32_t index_of(const TaskGraph& graph, TaskKind kind, int32_t block, int64_t step, int32_t micro = kWholeStep,
+                 int32_t piece = kWholeBlock) {
   const auto found = std::find_if(graph.tasks.begin(), graph.tasks.end(), [&](const Task& task) {
-    return task.kind == kind && task.block == block && task.step == step && task.micro_batch == micro;
+    return task.kind == kind && task.block == block && task.step == step && task.micro_batch == micro &&
+           task.piece == piece;
   });
   return found == graph.tasks.end() ? -1 : static_cast<int32_t>(found - graph.tasks.begin());
 }
@@ -45,16 +47,35 @@ TEST(Steps, AGradientCrossesTheLinkOnceAStepHoweverManyMicroBatches) {
   }
 }
 
+// "f01" is forward of block 0 with micro-batch 1.
+std::string compute_order(const StepShape& shape) {
+  std::string order;
+  for (const Task& task : resident_step(shape).graph.tasks) {
+    if (task.micro_batch == kWholeStep) continue;
+    order += task.kind == TaskKind::kForward ? "f" : task.kind == TaskKind::kBackward ? "b" : "r";
+    order += std::to_string(task.block) + std::to_string(task.micro_batch);
+  }
+  return order;
+}
+
 TEST(Steps, LayerMajorTakesABlockThroughAllMicroBatchesFirst) {
   StepShape shape = equal_blocks(2);
   shape.accumulate = 2;
   shape.order = ComputeOrder::kLayerMajor;
-  std::string order;
-  for (const Task& task : resident_step(shape).graph.tasks) {
-    if (task.kind == TaskKind::kForward) order += "f" + std::to_string(task.block) + std::to_string(task.micro_batch);
-    if (task.kind == TaskKind::kBackward) order += "b" + std::to_string(task.block) + std::to_string(task.micro_batch);
-  }
-  EXPECT_EQ(order, "f00f01f10f11b10b11b00b01");
+  EXPECT_EQ(compute_order(shape), "f00f01f10f11b10b11b00b01");
+}
+
+TEST(Steps, MicroBatchMajorTakesTheFirstBlockBackwardLast) {
+  StepShape shape = equal_blocks(3);
+  shape.accumulate = 2;
+  EXPECT_EQ(compute_order(shape), "f00f10f20b20b10f01f11f21b21b11b00b01");
+  shape.recompute = true;
+  EXPECT_EQ(compute_order(shape), "f00f10f20r20b20r10b10f01f11f21r21b21r11b11r00b00r01b01");
+  shape.accumulate = 1;
+  EXPECT_EQ(compute_order(shape), "f00f10f20r20b20r10b10r00b00");
+  shape = equal_blocks(1);
+  shape.accumulate = 2;
+  EXPECT_EQ(compute_order(shape), "f00b00f01b01");
 }
 
 TEST(Steps, TheNextForwardWaitsForItsOwnBlockOnly) {
@@ -105,6 +126,21 @@ TEST(Steps, ShapesThatMakeNoStepAreRefused) {
   EXPECT_THROW(resident_step({}), InternalError);
   EXPECT_THROW(exact_overlap_step(equal_blocks(2), 3), InternalError);
   EXPECT_THROW(exact_overlap_step(equal_blocks(2), -1), InternalError);
+  EXPECT_THROW(exact_overlap_step(equal_blocks(2, false, 0)), InternalError);
+  StepShape shape = equal_blocks(2);
+  shape.needed_share = 0.5;  // of a block in one piece
+  EXPECT_THROW(exact_overlap_step(shape), InternalError);
+  shape = equal_blocks(2, false, 2);
+  shape.needed_share = 1;
+  EXPECT_THROW(exact_overlap_step(shape), InternalError);
+  shape = equal_blocks(2);
+  shape.gradient_slots = -1;
+  EXPECT_THROW(exact_overlap_step(shape), InternalError);
+  shape.gradient_slots = 1;
+  shape.accumulate = 2;
+  EXPECT_THROW(exact_overlap_step(shape), InternalError);
+  shape.order = ComputeOrder::kLayerMajor;
+  exact_overlap_step(shape);
 }
 
 }  // namespace

@@ -29,6 +29,14 @@ std::string text_of_only(const TaskGraph& graph, FaultKind kind) {
   return faults.front().text;
 }
 
+void expect_sound_graphs(const StepShape& shape) {
+  EXPECT_THAT(faults_of(repeat_step(resident_step(shape), 3)), IsEmpty());
+  EXPECT_THAT(faults_of(repeat_step(no_overlap_step(shape), 3)), IsEmpty());
+  for (int32_t on_device = 0; on_device <= shape.num_blocks(); ++on_device) {
+    EXPECT_THAT(faults_of(repeat_step(exact_overlap_step(shape, on_device), 3)), IsEmpty());
+  }
+}
+
 TEST(Validate, EveryBuilderMakesSoundGraphs) {
   for (const bool clip : {false, true}) {
     for (const bool recompute : {false, true}) {
@@ -38,11 +46,14 @@ TEST(Validate, EveryBuilderMakesSoundGraphs) {
         shape.accumulate = 3;
         shape.order = order;
         shape.host_workers = 2;
-        EXPECT_THAT(faults_of(repeat_step(resident_step(shape), 3)), IsEmpty());
-        EXPECT_THAT(faults_of(repeat_step(no_overlap_step(shape), 3)), IsEmpty());
-        for (int32_t on_device = 0; on_device <= 5; ++on_device) {
-          EXPECT_THAT(faults_of(repeat_step(exact_overlap_step(shape, on_device), 3)), IsEmpty());
-        }
+        expect_sound_graphs(shape);
+        shape.blocks[0].num_pieces = shape.blocks[3].num_pieces = 4;
+        shape.gradient_slots = order == ComputeOrder::kLayerMajor ? 2 : 0;
+        expect_sound_graphs(shape);
+        shape.needed_share = 0.1;
+        expect_sound_graphs(shape);
+        shape.is_tied = true;
+        expect_sound_graphs(shape);
       }
     }
   }
@@ -77,6 +88,9 @@ TEST(Validate, RepeatedTasksAndBadCostsAreNamed) {
   TaskGraph graph = sound();
   graph.tasks[1].block = 0;
   EXPECT_THAT(text_of_only(graph, FaultKind::kRepeatedTask), HasSubstr("forward(block 0, micro-batch 0, step 0)"));
+  graph = repeat_step(exact_overlap_step(equal_blocks(1, false, 2)), 1);
+  graph.tasks.back().piece = 0;
+  EXPECT_THAT(text_of_only(graph, FaultKind::kRepeatedTask), HasSubstr("fetch(block 0, piece 0, step 0)"));
   for (const double cost : {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     graph = sound();
     graph.tasks[1].cost_s = cost;
