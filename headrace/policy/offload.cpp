@@ -1,7 +1,9 @@
 #include "headrace/policy/offload.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -9,6 +11,7 @@
 #include "headrace/device/cores.h"
 #include "headrace/graph/exact_overlap_step.h"
 #include "headrace/graph/no_overlap_step.h"
+#include "headrace/graph/regimes.h"
 #include "headrace/optim/clip.h"
 #include "headrace/policy/host_update.h"
 #include "headrace/policy/non_finite.h"
@@ -42,12 +45,13 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
       device_budget_(std::make_shared<memory::Budget>("device", settings_.device_budget, "--device-budget")),
       host_budget_(std::make_shared<memory::Budget>("host", settings_.host_budget, "--host-budget")) {
   validate();
+  num_device_blocks_ = std::max(0, settings_.num_device_blocks);
   shape_ = shape_of(1);
   StorageShape shape;
   for (int32_t i = 0; i < shape_.num_blocks(); ++i) {
     shape.numel.push_back(model.blocks()[static_cast<size_t>(i)].numel);
-    shape.slot.push_back(shape_.gradient_slot(i, settings_.num_device_blocks));
-    shape.is_device_block.push_back(i < settings_.num_device_blocks);
+    shape.slot.push_back(shape_.gradient_slot(i, num_device_blocks_));
+    shape.is_device_block.push_back(i < num_device_blocks_);
   }
   storage_.emplace(*device_, shape, trained_, weights, device_budget_, host_budget_);
   arena_ = make_arena(device_budget_);
@@ -56,6 +60,13 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
   for (int32_t i = 0; i < settings_.host_workers; ++i) {
     paces_.emplace_back(device::Rate{.bytes_per_s = settings_.host_bytes_per_s / settings_.host_workers});
   }
+  start_lanes();
+}
+
+// Again when the shape of the steps changes for good, with nothing under way.
+void Offload::start_lanes() {
+  first_step_ = num_updates_;
+  graphs_.clear();
   executor_.emplace(executor_settings(),
                     [this](const graph::Task& task, int32_t lane_index) { run(task, lane_index); });
 }
@@ -80,12 +91,12 @@ graph::ExecutorSettings Offload::executor_settings() const {
 
 void Offload::validate() const {
   const auto blocks = static_cast<int32_t>(model_.num_blocks());
-  if (settings_.num_device_blocks < 0 || settings_.num_device_blocks > blocks || settings_.host_workers < 1) {
+  if (settings_.num_device_blocks < kAutoShare || settings_.num_device_blocks > blocks || settings_.host_workers < 1) {
     throw ConfigError("policy.offload", std::to_string(settings_.num_device_blocks) + " blocks on the device of " +
                                             std::to_string(blocks) + ", " + std::to_string(settings_.host_workers) +
                                             " host workers: at most all blocks and at least one worker.");
   }
-  if (settings_.overlap == Overlap::kNone && settings_.num_device_blocks > 0) {
+  if (settings_.overlap == Overlap::kNone && settings_.num_device_blocks != 0) {
     throw ConfigError("policy.offload",
                       "without overlap (--overlap none) all optimizer state is on the host: leave out "
                       "--device-optimizer-share.");
@@ -124,9 +135,8 @@ const graph::StepGraph& Offload::graph_of(int32_t micro_batches) {
   const auto found = graphs_.find(key);
   if (found != graphs_.end()) return found->second;
   const graph::StepShape shape = shape_of(micro_batches);
-  return graphs_[key] = settings_.overlap == Overlap::kNone
-                            ? graph::no_overlap_step(shape)
-                            : graph::exact_overlap_step(shape, settings_.num_device_blocks);
+  return graphs_[key] = settings_.overlap == Overlap::kNone ? graph::no_overlap_step(shape)
+                                                            : graph::exact_overlap_step(shape, num_device_blocks_);
 }
 
 StepResult Offload::step(const StepInput& input) {
@@ -157,7 +167,29 @@ StepResult Offload::step(const StepInput& input) {
   result.clip_factor = update_of(num_updates_).clip_factor.front();
   last_norm_ = result.gradient_norm;
   ++num_updates_;
+  choose_device_share(result);
   return result;
+}
+
+// After the second step, when nothing is touched for the first time any more: the closed forms of graph/regimes.h.
+void Offload::choose_device_share(const StepResult& result) {
+  if (settings_.num_device_blocks != kAutoShare || num_updates_ > 2) return;
+  finish_updates();
+  const double host_s = 1e-9 * static_cast<double>(host_busy_ns_.exchange(0)) / settings_.host_workers;
+  if (num_updates_ < 2) return;
+  const double hidden_s = result.forward_s + (clips_by_global_norm() ? 0 : result.backward_s);
+  const double share = graph::device_share_without_stall({.forward_s = hidden_s, .host_update_s = host_s});
+  int64_t numel = 0, left = device_budget_->limit() - device_budget_->in_use() - arena_->extent();
+  if (device_budget_->limit() == 0) left = std::numeric_limits<int64_t>::max();
+  int32_t blocks = 0;
+  for (const int32_t all = shape_.num_blocks(); blocks < all; ++blocks) {
+    const bool is_enough = static_cast<double>(numel) >= share * static_cast<double>(trained_.state_numel);
+    if (is_enough || storage_->bytes_to_move(static_cast<size_t>(blocks) + 1, trained_) > left) break;
+    numel += trained_.groups[static_cast<size_t>(blocks)].state_numel;
+  }
+  storage_->move_to_device(*device_, static_cast<size_t>(blocks), trained_, num_updates_);
+  num_device_blocks_ = blocks;
+  start_lanes();
 }
 
 double Offload::gradient_norm() const {
@@ -255,12 +287,14 @@ void Offload::copy_block(const graph::Task& task, device::Direction direction) {
 
 void Offload::update_block(const graph::Task& task, int32_t worker) {
   const auto block = static_cast<size_t>(task.block);
-  const Update& update = update_of(task.step);
+  const Update& update = update_of(first_step_ + task.step);
   const Stretch stretch = stretch_of(task);
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
+  const auto begin = std::chrono::steady_clock::now();
   update_on_host(trained_.groups[block], storage_->host(block), stretch.begin, stretch.end, step,
                  paces_[static_cast<size_t>(worker)]);
+  host_busy_ns_ += (std::chrono::steady_clock::now() - begin).count();
   lane_bytes_[static_cast<size_t>(task.lane)] += (stretch.end - stretch.begin) * kHostUpdateBytes;
 }
 
@@ -275,6 +309,7 @@ OrderedJson Offload::report() const {
     lanes[std::string(graph::name_of(lane))] = bytes_of(lane);
   }
   return {{"device", device_->describe()},
+          {"device_blocks", num_device_blocks_},
           {"lane_bytes", lanes},
           {"device_memory", device_budget_->to_json()},
           {"host_memory", host_budget_->to_json()}};

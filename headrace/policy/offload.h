@@ -45,6 +45,8 @@ class Offload final : public Policy {
   int64_t state_numel() const override { return trained_.state_numel; }
   OrderedJson report() const override;
 
+  // First blocks whose optimizer state is on the device.
+  int32_t num_device_blocks() const { return num_device_blocks_; }
   // The last recorded_steps steps as they ran; waits for all updates.
   graph::Recording recording();
   // The graph that a step of so many micro-batches follows.
@@ -67,6 +69,8 @@ class Offload final : public Policy {
   };
 
   void validate() const;
+  void start_lanes();
+  void choose_device_share(const StepResult& result);
   graph::ExecutorSettings executor_settings() const;
   Update& update_of(int64_t step) { return updates_[static_cast<size_t>(step % 2)]; }
   bool clips_by_global_norm() const;
@@ -88,15 +92,18 @@ class Offload final : public Policy {
   const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
   graph::StepShape shape_;  // with one micro-batch: blocks and their pieces
   std::optional<OffloadStorage> storage_;
-  std::shared_ptr<memory::Arena> arena_;
+  std::shared_ptr<memory::Arena> arena_;  // activations and workspace
   std::optional<ComputeLane> compute_;
   std::map<std::pair<int32_t, bool>, graph::StepGraph> graphs_;  // by micro-batches and whether the norm gates updates
   std::array<Update, 2> updates_;
   std::vector<device::Pace> paces_;  // by host worker
   std::array<std::atomic<int64_t>, graph::kNumLaneKinds> lane_bytes_{};
-  std::vector<double> squared_norms_;        // by block, of this step's gradient
-  StepResult* result_ = nullptr;             // of the step under way
-  double last_norm_ = -1;                    // of the step before; negative: there was none
+  std::vector<double> squared_norms_;  // by block, of this step's gradient
+  StepResult* result_ = nullptr;       // of the step under way
+  double last_norm_ = -1;              // of the step before; negative: there was none
+  int64_t first_step_ = 0;             // num_updates_ when the lanes were started, from which they count
+  int32_t num_device_blocks_ = 0;
+  std::atomic<int64_t> host_busy_ns_ = 0;    // of all workers, since the step before
   int64_t num_updates_ = 0;                  // of every trained element so far
   std::optional<graph::Executor> executor_;  // last: its lanes use all of the above
 };

@@ -25,6 +25,8 @@ enum class ClipNorm {
   kLagged  // relaxed: of the step before (the first step's own), so no update waits for backward's end
 };
 
+inline constexpr int32_t kAutoShare = -1;
+
 struct OffloadSettings {
   OptimizerSettings optimizer = {};
   bool recompute = false;                                     // keep only block inputs between forward and backward
@@ -33,10 +35,12 @@ struct OffloadSettings {
   ClipScope clip_scope = ClipScope::kGlobal;
   ClipNorm clip_norm = ClipNorm::kExact;
 
-  int64_t device_budget = 0;      // [bytes] of everything on the device; 0: no limit
-  int64_t host_budget = 0;        // [bytes] of masters, moments and gradients on the host; 0: no limit
-  int32_t num_device_blocks = 0;  // the first blocks, whose optimizer state stays on the device
-  int32_t gradient_slots = 0;     // buffers on the device that blocks share for their gradients; 0: each its own
+  int64_t device_budget = 0;  // [bytes] of everything on the device; 0: no limit
+  int64_t host_budget = 0;    // [bytes] of masters, moments and gradients on the host; 0: no limit
+  // The first blocks, whose optimizer state stays on the device. kAutoShare: after two steps, the smallest number that
+  // by their times removes the stall, as far as the device's budget goes.
+  int32_t num_device_blocks = 0;
+  int32_t gradient_slots = 0;  // buffers on the device that blocks share for their gradients; 0: each its own
   graph::ComputeOrder order = graph::ComputeOrder::kMicroBatchMajor;
 
   int32_t host_workers = 1;       // >= 1

@@ -118,4 +118,40 @@ void OffloadStorage::place_on_host(device::Device& device, const StorageShape& s
   }
 }
 
+int64_t OffloadStorage::bytes_to_move(size_t num_blocks, const TrainedBlocks& trained) const {
+  int64_t numbers = 0;
+  for (size_t i = 0; i < num_blocks; ++i) {
+    if (host_[i].master != nullptr) {
+      numbers += aligned(blocks_[i].weights.numel()) + 2 * aligned(trained.groups[i].state_numel);
+    }
+  }
+  return numbers * kFloat;
+}
+
+void OffloadStorage::move_to_device(device::Device& device, size_t num_blocks, const TrainedBlocks& trained,
+                                    int64_t num_updates) {
+  int64_t numbers = 0, states = 0;
+  for (size_t i = 0; i < num_blocks; ++i) {
+    if (host_[i].master == nullptr) continue;
+    numbers += aligned(blocks_[i].weights.numel());
+    states += aligned(trained.groups[i].state_numel);
+  }
+  Cursor gradient(take(device, device::Tier::kDevice, memory::Kind::kGradient, numbers));
+  Cursor m(take(device, device::Tier::kDevice, memory::Kind::kM, states));
+  Cursor v(take(device, device::Tier::kDevice, memory::Kind::kV, states));
+  const auto moved = [&](Cursor& cursor, const float* from, int64_t numel) {
+    float* to = cursor.next(numel);
+    device.copy(device::Direction::kToDevice, reinterpret_cast<std::byte*>(to),
+                reinterpret_cast<const std::byte*>(from), numel * kFloat);
+    return view_of(to, numel);
+  };
+  for (size_t i = 0; i < num_blocks; ++i) {
+    if (host_[i].master == nullptr) continue;
+    const int64_t numel = blocks_[i].weights.numel(), state = trained.groups[i].state_numel;
+    blocks_[i].gradients = view_of(gradient.next(numel), numel);
+    device_states_[i] = {moved(m, host_[i].m, state), moved(v, host_[i].v, state), num_updates};
+    host_[i] = {};  // the weights on the device are the masters now
+  }
+}
+
 }  // namespace headrace::policy

@@ -40,6 +40,12 @@ class OffloadStorage {
   OffloadStorage(const OffloadStorage&) = delete;
   OffloadStorage& operator=(const OffloadStorage&) = delete;
 
+  // Moves masters and moments of the first `num_blocks` blocks, which is_device_block does not name yet, to the device:
+  // their gradients get buffers of their own. Nothing may be under way. Throws CapacityError; nothing is moved then.
+  void move_to_device(device::Device& device, size_t num_blocks, const TrainedBlocks& trained, int64_t num_updates);
+  // [bytes] of the device that this takes.
+  int64_t bytes_to_move(size_t num_blocks, const TrainedBlocks& trained) const;
+
   // On the device; the gradient is the block's slot or its own buffer.
   const std::vector<model::BlockBuffers>& blocks() const { return blocks_; }
   // All null for a block whose optimizer state is on the device.

@@ -3,8 +3,8 @@
 namespace headrace::telemetry {
 
 std::string_view name_of(Phase phase) {
-  constexpr std::array<std::string_view, kNumPhases> names{"data_wait", "forward", "backward",
-                                                           "update",    "eval",    "save"};
+  constexpr std::array<std::string_view, kNumPhases> names{"data_wait", "forward", "backward", "update",
+                                                           "stall",     "eval",    "save"};
   return names[static_cast<size_t>(phase)];
 }
 

@@ -10,8 +10,8 @@
 
 namespace headrace::telemetry {
 
-enum class Phase { kDataWait, kForward, kBackward, kUpdate, kEval, kSave };
-constexpr size_t kNumPhases = 6;
+enum class Phase { kDataWait, kForward, kBackward, kUpdate, kStall, kEval, kSave };
+constexpr size_t kNumPhases = 7;
 
 // "data_wait", "forward", ...: the keys of metrics.jsonl.
 std::string_view name_of(Phase phase);
@@ -46,8 +46,10 @@ class PhaseTimes {
   double last_step_s() const { return last_step_s_; }
   // Mean over the steps; 0 before the first.
   double step_time_s() const { return num_steps_ == 0 ? 0 : steps_s_ / static_cast<double>(num_steps_); }
-  // Share of the steps' time in which the compute lane waited (here: for data) [0..1].
-  double stall_share() const { return steps_s_ > 0 ? total_s(Phase::kDataWait) / steps_s_ : 0; }
+  // Share of the steps' time in which the compute lane waited, for data or for another lane [0..1].
+  double stall_share() const {
+    return steps_s_ > 0 ? (total_s(Phase::kDataWait) + total_s(Phase::kStall)) / steps_s_ : 0;
+  }
 
   static double steady_seconds();
 

@@ -97,6 +97,18 @@ TEST_F(OffloadTest, AnyShareOfTheStateOnTheDeviceChangesNoBit) {
   }
 }
 
+// A host so slow that the share must grow; the moments move along.
+TEST_F(OffloadTest, TheShareChosenByTimesChangesNoBit) {
+  for (const int32_t slots : {0, 1}) {
+    const OffloadSettings settings{
+        .optimizer = kOptimizer, .num_device_blocks = kAutoShare, .gradient_slots = slots, .host_bytes_per_s = 2e7};
+    expect_equal_to_resident(settings, 1);
+    const auto policy = make(settings);
+    for (int64_t step = 0; step < 3; ++step) policy->step({step, batches(1, 1), 1e-3});
+    EXPECT_GT(policy->num_device_blocks(), 0);
+  }
+}
+
 // Plans drawn at random, with slow and fast lanes: the property that names the policy.
 TEST_F(OffloadTest, RandomPlansAreBitwiseEqualToResident) {
   Rng rng(11);
