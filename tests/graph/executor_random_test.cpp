@@ -8,7 +8,6 @@
 #include "headrace/base/rng.h"
 #include "headrace/graph/exact_overlap_step.h"
 #include "headrace/graph/no_overlap_step.h"
-#include "headrace/graph/resident_step.h"
 #include "tests/graph/equal_blocks.h"
 #include "tests/graph/folded_model.h"
 #include "tests/graph/recorded_run.h"
@@ -68,15 +67,6 @@ void delay(uint64_t seed, const Task& task) {
   if (rng.below(4) == 0) std::this_thread::sleep_for(std::chrono::microseconds(rng.below(60)));
 }
 
-// The same model with everything on the device, one task after the other.
-std::vector<uint64_t> resident_state(StepShape shape) {
-  shape.gradient_slots = 0;
-  FoldedModel model(shape, shape.num_blocks());
-  const TaskGraph graph = repeat_step(resident_step(shape), kSteps);
-  for (const int32_t task : topological_order(graph)) model.work(graph.tasks[static_cast<size_t>(task)]);
-  return model.state();
-}
-
 TEST(ExecutorRandom, AThousandSchedulesWithDelaysEqualResident) {
   for (uint64_t seed = 0; seed < kSchedules; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -92,7 +82,7 @@ TEST(ExecutorRandom, AThousandSchedulesWithDelaysEqualResident) {
     });
     for (int64_t step = 0; step < kSteps; ++step) executor.run_step(plan.step);
     executor.drain();
-    ASSERT_EQ(model.state(), resident_state(plan.shape));
+    ASSERT_EQ(model.state(), resident_state(plan.shape, kSteps));
     expect_sound(executor.recording());
     if (HasFatalFailure()) return;
   }
@@ -115,7 +105,7 @@ TEST(ExecutorRandom, AMissingEdgeShowsInTheResult) {
   is_over = true;
   is_over.notify_all();
   executor.drain();
-  EXPECT_NE(model.state(), resident_state(shape));
+  EXPECT_NE(model.state(), resident_state(shape, kSteps));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "headrace/base/rng.h"
+#include "headrace/graph/resident_step.h"
 #include "headrace/graph/step_shape.h"
 #include "headrace/graph/task_graph.h"
 
@@ -140,5 +141,14 @@ class FoldedModel {
   std::vector<Micro> micros_;
   uint64_t norm_ = 0, losses_ = 0;
 };
+
+// The state after `num_steps` with everything on the device, one task after the other.
+inline std::vector<uint64_t> resident_state(StepShape shape, int64_t num_steps) {
+  shape.gradient_slots = 0;
+  FoldedModel model(shape, shape.num_blocks());
+  const TaskGraph graph = repeat_step(resident_step(shape), num_steps);
+  for (const int32_t task : topological_order(graph)) model.work(graph.tasks[static_cast<size_t>(task)]);
+  return model.state();
+}
 
 }  // namespace headrace::graph

@@ -8,6 +8,7 @@
 #include "headrace/graph/no_overlap_step.h"
 #include "headrace/graph/resident_step.h"
 #include "tests/graph/equal_blocks.h"
+#include "tests/graph/folded_model.h"
 
 namespace headrace::graph {
 namespace {
@@ -76,6 +77,22 @@ TEST(Steps, MicroBatchMajorTakesTheFirstBlockBackwardLast) {
   shape = equal_blocks(1);
   shape.accumulate = 2;
   EXPECT_EQ(compute_order(shape), "f00b00f01b01");
+}
+
+// What is added to a tied embedding's gradient, by the head and then by its own backward, comes in the same order.
+TEST(Steps, BothComputeOrdersGiveTheSameResult) {
+  for (const bool is_tied : {false, true}) {
+    for (const int32_t blocks : {2, 5}) {
+      StepShape shape = equal_blocks(blocks, true);
+      shape.is_tied = is_tied;
+      shape.accumulate = 4;
+      const std::vector<uint64_t> expected = resident_state(shape, 3);
+      shape.order = ComputeOrder::kLayerMajor;
+      EXPECT_EQ(resident_state(shape, 3), expected);
+      shape.clip = false;
+      EXPECT_NE(resident_state(shape, 3), expected);
+    }
+  }
 }
 
 TEST(Steps, TheNextForwardWaitsForItsOwnBlockOnly) {
