@@ -1,6 +1,7 @@
 #include "headrace/config/train_config.h"
 
 #include <cmath>
+#include <cstdlib>
 
 #include "headrace/base/errors.h"
 #include "headrace/base/units.h"
@@ -55,7 +56,35 @@ void validate_optimizer(const TrainConfig& c) {
           shown(c.weight_decay), "it must be at least 0 and lr x weight_decay below 1");
 }
 
+void validate_offload(const TrainConfig& c) {
+  at_least(c.host_workers, 0, "host_workers");
+  at_least(c.trace_steps, 0, "trace_steps");
+  if (!c.device_budget.empty()) parse_bytes(c.device_budget);
+  if (!c.emulated_link.empty()) parse_bytes(c.emulated_link);
+  if (!c.emulated_host.empty()) parse_bytes(c.emulated_host);
+  require(parse_seconds(c.lane_deadline) > 0, "lane_deadline", c.lane_deadline, "it must be above 0");
+  if (c.device_optimizer_share != "auto") parse_share(c.device_optimizer_share);
+  require(c.policy != "offload" || c.device != "cpu", "policy", "offload",
+          "device cpu has only one memory: use --device emulated");
+  const bool is_relaxed = c.clip_scope != "global" || c.clip_norm != "exact";
+  require(!is_relaxed || c.policy == "offload", c.clip_scope != "global" ? "clip_scope" : "clip_norm",
+          c.clip_scope != "global" ? c.clip_scope : c.clip_norm, "only policy offload relaxes clipping");
+  require(c.clip_scope == "global" || c.clip_norm == "exact", "clip_norm", c.clip_norm,
+          "clip_scope is block too: use one of them");
+  require(!is_relaxed || c.overlap == "exact", "overlap", c.overlap, "relaxed clipping is for overlap exact");
+  require(c.overlap == "exact" || c.device_optimizer_share == "0", "device_optimizer_share", c.device_optimizer_share,
+          "without overlap all optimizer state is on the host");
+}
+
 }  // namespace
+
+double parse_share(const std::string& text) {
+  char* end = nullptr;
+  const double share = std::strtod(text.c_str(), &end);
+  require(!text.empty() && *end == '\0', "device_optimizer_share", text, "it must be a number in [0, 1] or auto");
+  in_range(share, 0, 1, true, "device_optimizer_share");
+  return share;
+}
 
 void validate(const TrainConfig& config) {
   validate_data(config);
@@ -64,6 +93,7 @@ void validate(const TrainConfig& config) {
   at_least(config.eval_every, 0, "eval_every");
   at_least(config.threads, 0, "threads");
   if (!config.host_budget.empty()) parse_bytes(config.host_budget);
+  validate_offload(config);
 }
 
 }  // namespace headrace::config

@@ -10,7 +10,50 @@
 
 namespace headrace::config {
 
-struct TrainConfig : CorpusSettings {
+// How training state is spread over device and host; used by policy offload.
+struct OffloadConfig {
+  std::string device_budget;
+  std::string overlap = "exact";
+  std::string device_optimizer_share = "0";
+  std::string clip_scope = "global";
+  std::string clip_norm = "exact";
+  int64_t host_workers = 0;
+  std::string lane_deadline = "60s";
+  std::string emulated_link;
+  std::string emulated_host;
+  int64_t trace_steps = 0;
+
+  template <class Visitor>
+  void visit_offload(Visitor& visit) {
+    visit(FieldInfo{"device_budget", "most device memory to use, like 8GiB; empty for no limit"}, device_budget);
+    visit(FieldInfo{"overlap",
+                    "offload: each block's update as soon as it may start, or all of them after backward",
+                    {"exact", "none"}},
+          overlap);
+    visit(FieldInfo{"device_optimizer_share",
+                    "offload: share of the optimizer state kept on the device [0..1], whole blocks; auto: as much as "
+                    "removes the stall"},
+          device_optimizer_share);
+    visit(FieldInfo{"clip_scope",
+                    "offload: clip by the norm of the whole gradient, or each block by its own (not exact)",
+                    {"global", "block"}},
+          clip_scope);
+    visit(FieldInfo{"clip_norm",
+                    "offload: clip by this step's norm, or by that of the step before (not exact)",
+                    {"exact", "lagged"}},
+          clip_norm);
+    visit(FieldInfo{"host_workers", "offload: threads that update on the host; 0 for one a host core"}, host_workers);
+    visit(FieldInfo{"lane_deadline", "offload: a copy or update that takes longer ends the run, like 60s"},
+          lane_deadline);
+    visit(FieldInfo{"emulated_link", "device emulated: link each way, like 12GiB a second; empty: as memory copies"},
+          emulated_link);
+    visit(FieldInfo{"emulated_host", "device emulated: bytes a second of all host updates; empty: as fast as it is"},
+          emulated_host);
+    visit(FieldInfo{"trace_steps", "offload: write OUT/trace.json of the last so many steps; 0 for none"}, trace_steps);
+  }
+};
+
+struct TrainConfig : CorpusSettings, OffloadConfig {
   std::string model;
   std::vector<std::string> data;
   std::vector<std::string> eval_data;
@@ -104,7 +147,11 @@ struct TrainConfig : CorpusSettings {
     visit(FieldInfo{"eval_every", "evaluate after every so many steps and after the last; 0: only after the last"},
           eval_every);
     visit(FieldInfo{"device", "where to compute", {"cpu", "cuda", "emulated"}}, device);
-    visit(FieldInfo{"policy", "where the training state lives", {"resident"}}, policy);
+    visit(FieldInfo{"policy",
+                    "where the training state lives: on the device, or its optimizer part on the host",
+                    {"resident", "offload"}},
+          policy);
+    visit_offload(visit);
     visit(FieldInfo{"recompute", "keep only each block's input and run its forward again in backward"}, recompute);
     visit(FieldInfo{"threads", "compute threads; 0 for all cores"}, threads);
     visit(FieldInfo{"host_budget", "most host memory to use, like 16GiB; empty for what is available"}, host_budget);
@@ -119,5 +166,8 @@ struct TrainConfig : CorpusSettings {
 // Checks ranges and what contradicts what; the edge after which a config is trusted.
 // Throws ConfigError naming the key, its value and what is allowed.
 void validate(const TrainConfig& config);
+
+// device_optimizer_share as a number [0..1]. Throws ConfigError for anything else, "auto" too.
+double parse_share(const std::string& text);
 
 }  // namespace headrace::config

@@ -9,6 +9,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/device/cores.h"
+#include "headrace/graph/chrome_trace.h"
 #include "headrace/graph/exact_overlap_step.h"
 #include "headrace/graph/no_overlap_step.h"
 #include "headrace/graph/regimes.h"
@@ -301,6 +302,14 @@ void Offload::update_block(const graph::Task& task, int32_t worker) {
 graph::Recording Offload::recording() {
   finish_updates();
   return executor_->recording();
+}
+
+bool Offload::write_trace(std::ostream& out) {
+  if (settings_.recorded_steps == 0 || num_updates_ == first_step_) return false;
+  const graph::Recording recorded = recording();
+  const bool is_emulated = device_->kind() == device::Kind::kEmulated;
+  graph::write_chrome_trace(out, recorded.graph, recorded.timeline, is_emulated ? "offload (emulated)" : "offload");
+  return true;
 }
 
 OrderedJson Offload::report() const {

@@ -43,6 +43,8 @@ class Offload final : public Policy {
   std::span<const model::BlockBuffers> blocks() const override { return storage_->blocks(); }
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
+  std::shared_ptr<memory::Arena> arena() const override { return arena_; }
+  bool write_trace(std::ostream& out) override;
   OrderedJson report() const override;
 
   // First blocks whose optimizer state is on the device.

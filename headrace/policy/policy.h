@@ -1,11 +1,14 @@
 // What every policy offers the trainer: steps, the weights they leave, and what they cost. One thread, the trainer's.
 #pragma once
 
+#include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "headrace/base/json.h"
+#include "headrace/memory/arena.h"
 #include "headrace/model/block.h"
 #include "headrace/policy/step.h"
 
@@ -32,6 +35,12 @@ class Policy {
   virtual const std::vector<std::string>& trained_parameters() const = 0;
   // [elements] of one moment over all blocks.
   virtual int64_t state_numel() const = 0;
+
+  // Where forward passes outside of steps should take their working memory, so that it counts as the steps' does.
+  virtual std::shared_ptr<memory::Arena> arena() const = 0;
+
+  // Writes the last steps as they ran as a Chrome trace; false when there is nothing to write.
+  virtual bool write_trace(std::ostream&) { return false; }
 
   // Bytes per tier and lane and what was waited for, for a report; an object.
   virtual OrderedJson report() const { return OrderedJson::object(); }

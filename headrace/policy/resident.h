@@ -34,6 +34,7 @@ class Resident final : public Policy {
   std::span<const model::BlockBuffers> blocks() const override { return blocks_; }
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
+  std::shared_ptr<memory::Arena> arena() const override { return arena_; }
 
  private:
   // Forward and backward of all blocks but the embedding's backward; returns the gradient of the embedding's output.

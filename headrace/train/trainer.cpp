@@ -1,6 +1,8 @@
 #include "headrace/train/trainer.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,17 +10,16 @@
 #include <vector>
 
 #include "headrace/base/errors.h"
-#include "headrace/base/pattern.h"
 #include "headrace/base/units.h"
 #include "headrace/checkpoint/export.h"
-#include "headrace/device/device.h"
 #include "headrace/optim/schedule.h"
 #include "headrace/os/memory_facts.h"
-#include "headrace/plan/memory.h"
-#include "headrace/policy/resident.h"
+#include "headrace/policy/policy.h"
 #include "headrace/telemetry/progress.h"
 #include "headrace/telemetry/spans.h"
+#include "headrace/tensor/arena_scope.h"
 #include "headrace/train/load.h"
+#include "headrace/train/make_policy.h"
 #include "headrace/train/micro_batch.h"
 #include "headrace/train/run_folder.h"
 #include "headrace/train/training_data.h"
@@ -63,11 +64,11 @@ class Trainer {
   void say(const std::string& text);
   void prepare();
   int64_t limited_length(const config::ModelShape& shape);
-  void check_memory(const model::Model& model);
   void describe_data();
   bool step();
   void record(const data::StepBatch& batch, const policy::StepResult& result, double learning_rate, double waited_s);
   void evaluate_now();
+  void write_trace();
   void save();
 
   const config::TrainConfig& config_;
@@ -78,7 +79,7 @@ class Trainer {
   std::unique_ptr<TextTools> text_;
   TrainingData data_;
   LoadedModel loaded_;
-  std::unique_ptr<policy::Resident> policy_;
+  std::unique_ptr<policy::Policy> policy_;
   optim::ScheduleConfig schedule_;
   int64_t total_steps_ = 0;
   PhaseTimes times_;
@@ -94,11 +95,7 @@ void Trainer::say(const std::string& text) {
 void Trainer::prepare() {
   require_free(config_.out, config_.overwrite);
   if (config_.overwrite) require_inputs_outside(config_);
-  if (device::parse(config_.device) != device::Kind::kCpu) {
-    throw ConfigError("train.prepare", "--device " + config_.device +
-                                           " cannot train yet: the resident policy runs on --device cpu only.");
-  }
-  set_compute_threads(config_.threads);
+  require_device(config_);
   const config::ModelShape shape = config::ModelShape::load(config_.model);
   for (const std::string& note : shape.notes) say(note);
   text_ = std::make_unique<TextTools>(config_.model, config_.chat_template, shape.vocab_size);
@@ -111,14 +108,14 @@ void Trainer::prepare() {
         format_count(progress.tokens) + " tokens");
   });
   describe_data();
-  check_memory(model::Model(shape));
+  const LargestStep largest{
+      largest_micro_batch(*data_.corpus, data_.batch.micro_batch, config_.max_length, config_.layout),
+      static_cast<int32_t>(data_.batch.accumulate)};
+  check_memory(config_, model::Model(shape), largest, [this](const std::string& text) { say(text); });
+  auto device = open_device(config_);
   loaded_ = config_.init == "random" ? load_random(config_.model, static_cast<uint64_t>(config_.seed))
                                      : load_pretrained(config_.model);
-  policy::Resident::Settings settings{
-      {config_.beta1, config_.beta2, config_.epsilon, config_.weight_decay, config_.clip},
-      config_.recompute,
-      [this](std::string_view name) { return matches_any(name, config_.freeze); }};
-  policy_ = std::make_unique<policy::Resident>(*loaded_.model, loaded_.weights, std::move(settings));
+  policy_ = make_policy(config_, *loaded_.model, std::exchange(loaded_.weights, {}), largest, std::move(device));
   if (policy_->trained_parameters().empty()) {
     throw ConfigError("train.prepare", "--freeze leaves none of the model's parameters to train.");
   }
@@ -156,19 +153,6 @@ void Trainer::describe_data() {
       format_count(coverage.trained_tokens) + " of them trained");
 }
 
-void Trainer::check_memory(const model::Model& model) {
-  plan::MemoryRequest request;
-  request.tokens = largest_micro_batch(*data_.corpus, data_.batch.micro_batch, config_.max_length, config_.layout);
-  request.trained_tokens = request.tokens;
-  for (const model::BlockSpec& block : model.blocks()) request.parameters += block.numel;
-  request.state_parameters = request.parameters;
-  request.recompute = config_.recompute;
-  const plan::MemoryPlan plan = plan::plan_memory(model.shape(), request);
-  say("memory: " + plan.text());
-  plan::require_fits(plan, os::memory_facts().available_bytes, "what this machine has available");
-  if (!config_.host_budget.empty()) plan::require_fits(plan, parse_bytes(config_.host_budget), "--host-budget");
-}
-
 bool Trainer::step() {
   times_.begin_step();
   const double waiting_since_s = PhaseTimes::steady_seconds();
@@ -186,6 +170,7 @@ bool Trainer::step() {
   times_.add(Phase::kForward, result.forward_s);
   times_.add(Phase::kBackward, result.backward_s);
   times_.add(Phase::kUpdate, result.update_s);
+  times_.add(Phase::kStall, result.stall_s);
   record(*batch, result, learning_rate, waited_s);
   return true;
 }
@@ -216,6 +201,7 @@ void Trainer::record(const data::StepBatch& batch, const policy::StepResult& res
                           {"forward_s", result.forward_s},
                           {"backward_s", result.backward_s},
                           {"update_s", result.update_s},
+                          {"stall_s", result.stall_s},
                           {"memory_bytes", memory}},
                          "train");
   const double left = total_steps_ > 0 ? static_cast<double>(total_steps_ - result_.steps) * times_.step_time_s() : -1;
@@ -228,6 +214,8 @@ void Trainer::evaluate_now() {
   if (!data_.evaluation) return;
   const PhaseTimes::Span span(times_, Phase::kEval);
   const double begin_s = PhaseTimes::steady_seconds();
+  policy_->finish_updates();
+  const tensor::ArenaScope scope(policy_->arena(), memory::Kind::kWorkspace);
   const EvaluationResult evaluation =
       evaluate(*loaded_.model, policy_->blocks(), *data_.evaluation, [this](int64_t) { return !should_stop(); });
   if (should_stop()) return;
@@ -244,8 +232,22 @@ void Trainer::evaluate_now() {
   result_.evaluation = evaluation;
 }
 
+void Trainer::write_trace() {
+  if (config_.trace_steps == 0) return;
+  const std::filesystem::path path = folder_->path() / "trace.json";
+  std::ofstream out(path);
+  if (!policy_->write_trace(out)) return say("no trace: only policy offload has lanes to show.");
+  out.close();
+  if (!out)
+    throw IoError("train.trace", "cannot write", path.string(), errno, "Free space or leave out --trace-steps.");
+  say("trace of the last steps: " + path.string() + " (open it in https://ui.perfetto.dev)");
+}
+
 void Trainer::save() {
   const PhaseTimes::Span span(times_, Phase::kSave);
+  policy_->finish_updates();
+  write_trace();
+  result_.policy = policy_->report();
   const std::filesystem::path made = folder_->path() / ".model";
   checkpoint::export_model(config_.model, made, *loaded_.model, policy::weights_of(*policy_),
                            export_dtype(config_.export_dtype, config_.model));
@@ -273,6 +275,7 @@ Json TrainResult::to_json() const {
                {"final_loss", final_loss},
                {"out", out.string()}};
   if (evaluation) json["eval"] = evaluation->to_json();
+  if (!policy.empty()) json["policy"] = policy;
   return json;
 }
 

@@ -22,6 +22,7 @@ struct TrainResult {
   double stall_share = 0;                      // share of the steps' time in which compute waited [0..1]
   double final_loss = 0;                       // of the last step [nats a trained token]
   std::optional<EvaluationResult> evaluation;  // after the last step
+  OrderedJson policy;                          // its report: bytes per tier and lane; empty for resident
   bool was_interrupted = false;
   std::filesystem::path out;  // the run folder, which is the model folder too
 

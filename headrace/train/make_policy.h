@@ -1,0 +1,39 @@
+// From a run's settings to its policy: which device, what goes where, and whether it fits. One thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "headrace/config/train_config.h"
+#include "headrace/device/device.h"
+#include "headrace/model/model.h"
+#include "headrace/policy/policy.h"
+
+namespace headrace::train {
+
+// What of the data decides how much memory a step takes.
+struct LargestStep {
+  int64_t tokens = 0;      // of the largest micro-batch
+  int32_t accumulate = 1;  // [micro-batches a step]
+};
+
+// Throws ConfigError when the device cannot do what the policy asks for. Nothing is allocated.
+void require_device(const config::TrainConfig& config);
+
+// Opens the device, binds the calling thread, which is the compute lane, to its compute cores and sets libtorch's
+// threads. Once, before the first tensor operation.
+std::unique_ptr<device::Device> open_device(const config::TrainConfig& config);
+
+// Says the plan through `say` and throws CapacityError when it does not fit a budget or this machine. Nothing is
+// allocated.
+void check_memory(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
+                  const std::function<void(const std::string&)>& say);
+
+// `weights`: one flat fp32 tensor a block; the policy takes or copies them. `model` must outlive the policy.
+std::unique_ptr<policy::Policy> make_policy(const config::TrainConfig& config, const model::Model& model,
+                                            std::vector<at::Tensor> weights, const LargestStep& step,
+                                            std::unique_ptr<device::Device> device);
+
+}  // namespace headrace::train
