@@ -62,11 +62,8 @@ std::string foreign_content(const fs::path& out) {
   bool has_our_weights = false;
   for (const fs::directory_entry& entry : fs::directory_iterator(out)) {
     const std::string name = entry.path().filename().string();
-    const bool is_carried = std::ranges::find(kCarriedFiles, name) != kCarriedFiles.end() || name == "config.json";
-    if (is_weight_file(name))
-      has_our_weights = has_our_weights || is_our_weight_file(entry.path());
-    else if (!is_carried)
-      return "it holds " + name;
+    if (!is_exported_file(name)) return "it holds " + name;
+    if (is_weight_file(name)) has_our_weights = has_our_weights || is_our_weight_file(entry.path());
   }
   return has_our_weights ? "" : "its weights were not written by headrace";
 }
@@ -140,6 +137,10 @@ ExportDtype parse_export_dtype(std::string_view text) {
   if (text == "fp16" || text == "float16") return ExportDtype::kFloat16;
   if (text == "bf16" || text == "bfloat16") return ExportDtype::kBFloat16;
   throw ConfigError(kPlace, "dtype \"" + std::string(text) + "\" is not known; fp32, fp16 and bf16 are.");
+}
+
+bool is_exported_file(const std::string& name) {
+  return is_weight_file(name) || name == "config.json" || std::ranges::find(kCarriedFiles, name) != kCarriedFiles.end();
 }
 
 void export_model(const fs::path& source, const fs::path& out, const model::Model& model,

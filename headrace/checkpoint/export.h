@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "headrace/model/model.h"
@@ -15,6 +16,9 @@ enum class ExportDtype { kFloat32, kFloat16, kBFloat16 };
 
 // "fp32" | "float32" | "fp16" | "float16" | "bf16" | "bfloat16"; throws ConfigError otherwise.
 ExportDtype parse_export_dtype(std::string_view text);
+
+// True for the names of the files that export_model writes.
+bool is_exported_file(const std::string& name);
 
 // Writes `out`: safetensors in `dtype` (rounded to nearest even; tied weights once), config.json of `source` with its
 // dtype adjusted, and the tokenizer and generation files of `source`. Everything is written to a folder beside `out`

@@ -317,11 +317,12 @@ OrderedJson Offload::report() const {
   for (const LaneKind lane : {LaneKind::kH2d, LaneKind::kD2h, LaneKind::kHostUpdate}) {
     lanes[std::string(graph::name_of(lane))] = bytes_of(lane);
   }
-  return {{"device", device_->describe()},
-          {"device_blocks", num_device_blocks_},
-          {"lane_bytes", lanes},
-          {"device_memory", device_budget_->to_json()},
-          {"host_memory", host_budget_->to_json()}};
+  OrderedJson report = {{"device", device_->describe()},
+                        {"device_blocks", num_device_blocks_},
+                        {"lane_bytes", lanes},
+                        {"device_memory", device_budget_->to_json()},
+                        {"host_memory", host_budget_->to_json()}};
+  return report;
 }
 
 }  // namespace headrace::policy

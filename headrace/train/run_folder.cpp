@@ -1,11 +1,13 @@
 #include "headrace/train/run_folder.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <string>
 #include <utility>
 
 #include "headrace/base/errors.h"
+#include "headrace/checkpoint/export.h"
 #include "headrace/os/file.h"
 
 namespace headrace::train {
@@ -25,10 +27,21 @@ bool is_run(const fs::path& folder) {
   return fs::is_directory(folder) && fs::exists(folder / "run_config.json") && fs::exists(folder / "metrics.jsonl");
 }
 
+constexpr std::array kRunFiles = {"run_config.json", "metrics.jsonl", "log.txt", "trace.json", "tensorboard", ".model"};
+
+// Makes the folder, or removes what an earlier run wrote there; what others put beside it stays.
 void make_empty(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) fs::remove_all(entry.path(), error);
+  std::vector<fs::path> old;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    const bool is_ours = std::ranges::find(kRunFiles, name) != kRunFiles.end() || checkpoint::is_exported_file(name);
+    if (is_ours) old.push_back(entry.path());
+  }
+  for (const fs::path& path : old) {
+    if (!error) fs::remove_all(path, error);
+  }
   if (error) throw IoError("train.open", "cannot empty or make folder", folder.string(), error.value());
 }
 

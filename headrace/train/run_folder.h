@@ -20,13 +20,13 @@ namespace headrace::train {
 // Throws ConfigError when `folder` holds anything, unless it is a run of ours and `overwrite` is set. Changes nothing.
 void require_free(const std::filesystem::path& folder, bool overwrite);
 
-// Throws ConfigError when the model or a data file of the run lies in the folder that --overwrite would empty.
+// Throws ConfigError when the model or a data file of the run lies in the folder that --overwrite would write into.
 void require_inputs_outside(const config::TrainConfig& config);
 
 class RunFolder {
  public:
-  // Makes the folder config.out, or empties it of an earlier run (require_free), and writes run_config.json.
-  // `show` receives messages; `earlier` are those from before there was a log.
+  // Makes the folder config.out, or removes from it what an earlier run wrote (require_free), and writes
+  // run_config.json. `show` receives messages; `earlier` are those from before there was a log.
   RunFolder(const config::TrainConfig& config, telemetry::Log::Show show, const std::vector<std::string>& earlier);
 
   const std::filesystem::path& path() const { return path_; }

@@ -12,6 +12,8 @@
 #include "headrace/base/errors.h"
 #include "headrace/base/units.h"
 #include "headrace/checkpoint/export.h"
+#include "headrace/device/cores.h"
+#include "headrace/device/device.h"
 #include "headrace/optim/schedule.h"
 #include "headrace/os/memory_facts.h"
 #include "headrace/policy/policy.h"
@@ -35,7 +37,13 @@ constexpr double kMessageInterval_s = 5;  // between messages about reading data
 class Trainer {
  public:
   Trainer(const config::TrainConfig& config, const TrainOptions& options)
-      : config_(config), options_(options), progress_(options.progress) {}
+      : config_(config), options_(options), progress_(options.progress), cores_(device::allowed_cores()) {}
+  // Gives the calling thread its cores back.
+  ~Trainer() {
+    if (device::parse(config_.device) == device::Kind::kEmulated) device::pin_this_thread(cores_);
+  }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   TrainResult run() {
     try {
@@ -74,6 +82,7 @@ class Trainer {
   const config::TrainConfig& config_;
   const TrainOptions& options_;
   telemetry::ProgressLine progress_;
+  const std::vector<int> cores_;
   std::vector<std::string> said_;  // before there was a run folder
   std::optional<RunFolder> folder_;
   std::unique_ptr<TextTools> text_;

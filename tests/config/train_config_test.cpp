@@ -90,6 +90,25 @@ TEST(TrainConfig, ValidatesRanges) {
          c.eval_data = {"e"};
        }},
       {"cannot read '8 gigs'", [](TrainConfig& c) { c.host_budget = "8 gigs"; }},
+      {"'policy' is offload, but device cpu has only one memory", [](TrainConfig& c) { c.policy = "offload"; }},
+      {"'clip_scope' is block, but only policy offload", [](TrainConfig& c) { c.clip_scope = "block"; }},
+      {"'clip_norm' is lagged, but clip_scope is block too",
+       [](TrainConfig& c) {
+         c.policy = "offload";
+         c.device = "emulated";
+         c.clip_scope = "block";
+         c.clip_norm = "lagged";
+       }},
+      {"'device_optimizer_share' is 2.0, but it must lie in [0.0, 1.0]",
+       [](TrainConfig& c) { c.device_optimizer_share = "2"; }},
+      {"'device_optimizer_share' is half", [](TrainConfig& c) { c.device_optimizer_share = "half"; }},
+      {"'device_optimizer_share' is 0.5, but without overlap",
+       [](TrainConfig& c) {
+         c.overlap = "none";
+         c.device_optimizer_share = "0.5";
+       }},
+      {"'lane_deadline' is 0s", [](TrainConfig& c) { c.lane_deadline = "0s"; }},
+      {"cannot read 'much'", [](TrainConfig& c) { c.device_budget = "much"; }},
       {"'model' is empty", [](TrainConfig& c) { c.model.clear(); }},
       {"'clip' is null", [](TrainConfig& c) { c.clip = std::nan(""); }},
   };

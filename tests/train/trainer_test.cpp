@@ -164,6 +164,59 @@ TEST_F(TrainerTest, RefusesToOverwriteUnlessAsked) {
   EXPECT_TRUE(fs::exists(folder_ / "thesis.tex"));
 }
 
+// What others put into a run's folder is not ours to remove.
+TEST_F(TrainerTest, OverwritingLeavesOthersFilesAlone) {
+  run(config("run"));
+  support::write_file(folder_ / "run/thesis.tex", "x");
+  support::write_file(folder_ / "run/trace.json", "of the run before");
+  config::TrainConfig again = config("run");
+  again.overwrite = true;
+  again.steps = 1;
+  EXPECT_EQ(run(again).steps, 1);
+  EXPECT_TRUE(fs::exists(folder_ / "run/thesis.tex"));
+  EXPECT_FALSE(fs::exists(folder_ / "run/trace.json"));
+  EXPECT_EQ(lines(folder_ / "run/metrics.jsonl").size(), 2u);  // of one step and one evaluation
+}
+
+TEST_F(TrainerTest, OffloadingUnderABudgetGivesTheSameModel) {
+  config::TrainConfig resident = config("resident");
+  resident.threads = 1;
+  resident.accumulate = 2;
+  const TrainResult expected = run(resident);
+  for (const char* overlap : {"none", "exact"}) {
+    config::TrainConfig offload = resident;
+    offload.out = folder_ / overlap;
+    offload.device = "emulated";
+    offload.policy = "offload";
+    offload.overlap = overlap;
+    offload.device_budget = "64MiB";
+    offload.trace_steps = 2;
+    const TrainResult result = run(offload);
+    EXPECT_EQ(result.final_loss, expected.final_loss);
+    EXPECT_EQ(result.evaluation->loss(), expected.evaluation->loss());
+    EXPECT_EQ(os::read_file(folder_ / overlap / "model.safetensors"),
+              os::read_file(folder_ / "resident/model.safetensors"));
+    EXPECT_LE(result.policy["device_memory"]["peak"], 64 << 20);
+    EXPECT_GT(result.policy["lane_bytes"]["host_update"], 0);
+    const Json trace = Json::parse(os::read_file(folder_ / overlap / "trace.json"));
+    EXPECT_GT(trace["traceEvents"].size(), 20u);
+  }
+}
+
+TEST_F(TrainerTest, ADeviceBudgetTooSmallIsRefusedBeforeTraining) {
+  config::TrainConfig small = config("run");
+  small.device = "emulated";
+  small.policy = "offload";
+  small.device_budget = "100KiB";
+  try {
+    run(small);
+    FAIL() << "trained";
+  } catch (const CapacityError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--device-budget is 100 KiB"));
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
 TEST_F(TrainerTest, ABudgetTooSmallIsRefusedBeforeTraining) {
   config::TrainConfig small = config("run");
   small.host_budget = "100KiB";
