@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "headrace/base/json.h"
+#include "headrace/cli/bench_offload.h"
 #include "headrace/cli/bench_torch.h"
 #include "headrace/cli/command.h"
 #include "headrace/cli/exit_code.h"
@@ -57,7 +58,9 @@ Run add_bench(CLI::App& app) {
       ->delimiter(',');
   const auto adam_json = std::make_shared<bool>(false);
   adam->add_flag("--json", *adam_json, "print one JSON object as the last line of standard output");
-  return [setting, adam_json](bool json) { return run_adam(*setting, json || *adam_json); };
+  CLI::App* offload = app.add_subcommand("offload", "Step time, stall and bytes of offloading, on the emulated device");
+  const Run run_offload = add_bench_offload(*offload);
+  return [=](bool json) { return offload->parsed() ? run_offload(json) : run_adam(*setting, json || *adam_json); };
 }
 
 }  // namespace headrace::cli

@@ -1,0 +1,98 @@
+// What offloading costs: step time, stall, bytes and memory of the offload policy over hosts of several speeds, each
+// beside everything resident and beside what the simulator says. On the emulated device, whose host and links are as
+// fast as the settings say; real work on real memory. `headrace bench offload` prints it.
+// Threads: the caller is the trainer and compute lane; policies start their own (policy/offload.h).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "headrace/graph/executor.h"
+#include "headrace/graph/stall.h"
+
+namespace headrace::train {
+
+struct OffloadBenchSettings {
+  std::vector<std::string> policies = {"none", "exact"};
+  std::vector<double> host_ratios = {0.25, 0.5, 1, 2};  // C / (T_f + T_b), > 0
+  std::vector<std::string> clip = {"off", "on"};        // by the exact global norm
+  std::filesystem::path model;                          // a folder whose config.json gives the shape; empty: our own
+  int64_t tokens = 192;                                 // of the step's one micro-batch, >= 2
+  int64_t steps = 5;                                    // timed ones of each cell, >= 1
+  // Optimizer state kept on the device, in rows of their own for "exact" with clipping: "auto" is the smallest share
+  // with which the closed form has no stall, none where it has none anyway; else a number [0..1], 0 for no such rows.
+  std::string device_share = "auto";
+  double link_share = 0.1;  // time in which all weights cross one direction of the link, over T_f + T_b; > 0
+};
+
+// Everything resident, measured anew for each ratio, and the rates set from it.
+struct ResidentBaseline {
+  double host_ratio = 0;
+  double step_time_s = 0;       // of policy::Resident: forward, backward, norm and update
+  double forward_s = 0;         // T_f
+  double backward_s = 0;        // T_b, with the loss
+  double host_bytes_per_s = 0;  // of all host workers together
+  double link_bytes_per_s = 0;  // of each direction
+
+  double compute_s() const { return forward_s + backward_s; }
+  double host_update_s() const { return host_ratio * compute_s(); }  // C
+};
+
+struct LaneBytes {
+  double h2d = 0, d2h = 0, host_update = 0;  // [bytes] a step
+};
+struct TierBytes {
+  int64_t device = 0, host = 0;
+};
+struct StepForecast {
+  double step_time_s = 0, stall_share = 0;
+};
+
+// One cell: a policy with a host of one speed, clipping on or off.
+struct OffloadBenchRow {
+  std::string policy;  // "none", "exact", "exact+share"
+  bool clip = false;
+  int32_t device_blocks = 0;  // first blocks whose optimizer state is on the device
+  double device_share = 0;    // of the optimizer state that is there
+  ResidentBaseline resident;
+
+  double step_time_s = 0;                                                        // mean of the timed steps
+  std::vector<double> step_times_s;                                              // each of them
+  graph::StallTable stall;                                                       // over the timed steps
+  double forward_s = 0, backward_s = 0, device_update_s = 0, host_update_s = 0;  // [s] a step that lanes worked
+  StepForecast predicted;  // simulated with this run's own task times: what the executor's overhead adds is missing
+  StepForecast ideal;      // simulated with this run's compute times and lanes as fast as they were set
+  double closed_form_stall_s = 0;
+  LaneBytes bytes, bytes_formula;
+  TierBytes peak, plan;
+
+  double practicality() const { return resident.step_time_s / step_time_s; }
+};
+
+struct OffloadBenchResult {
+  std::string device;  // one line, says "emulated"
+  std::string model;
+  int64_t parameters = 0, blocks = 0;
+  double largest_block_share = 0;  // of the parameters
+  int64_t tokens = 0;
+  std::string compute_cores, host_cores;
+  double link_share = 0;
+  std::vector<OffloadBenchRow> rows;
+};
+
+struct OffloadBenchOptions {
+  std::function<void(const std::string& text)> on_progress = {};  // before each step: where the bench is
+  std::function<void(const OffloadBenchRow& row, const graph::Recording& recording)> on_cell = {};
+};
+
+// Throws ConfigError naming the setting that is out of range. Pure.
+void validate(const OffloadBenchSettings& settings);
+
+// Pins the calling thread while it runs and sets libtorch's threads to the number of compute cores. Needs about 20
+// bytes of memory a parameter. Throws like validate, DataError for the model's folder, CapacityError.
+OffloadBenchResult bench_offload(const OffloadBenchSettings& settings, const OffloadBenchOptions& options);
+
+}  // namespace headrace::train

@@ -1,0 +1,71 @@
+#include "headrace/train/offload_bench_workload.h"
+
+#include <ATen/ops/zeros.h>
+
+#include "headrace/base/rng.h"
+#include "headrace/config/model_shape.h"
+#include "headrace/device/cores.h"
+#include "headrace/device/emulated.h"
+#include "headrace/model/init.h"
+#include "headrace/train/load.h"
+
+namespace headrace::train {
+namespace {
+
+constexpr uint64_t kSeed = 1;
+
+// 125M parameters in as many layers as Llama-2-7B has, which as there are nearly all of it: no block holds over 4 %.
+constexpr const char* kShapeName = "Llama shape of 125M parameters, 32 layers";
+constexpr const char* kShape = R"({
+  "architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 8192, "hidden_size": 576,
+  "intermediate_size": 1408, "num_hidden_layers": 32, "num_attention_heads": 9, "num_key_value_heads": 9,
+  "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": true,
+  "rope_theta": 10000.0, "initializer_range": 0.02, "bos_token_id": 1, "eos_token_id": 2})";
+
+config::ModelShape shape_of(const OffloadBenchSettings& settings) {
+  return settings.model.empty() ? config::ModelShape::parse(kShape, "the bench's model")
+                                : config::ModelShape::load(settings.model);
+}
+
+model::Batch random_document(int64_t tokens, int64_t vocabulary) {
+  Rng rng(kSeed);
+  std::vector<std::vector<int64_t>> documents(1);
+  for (int64_t i = 0; i < tokens; ++i) {
+    documents[0].push_back(static_cast<int64_t>(rng.below(static_cast<uint64_t>(vocabulary))));
+  }
+  return model::pack(documents, documents);
+}
+
+}  // namespace
+
+BenchWorkload::BenchWorkload(const OffloadBenchSettings& settings)
+    : allowed_(device::allowed_cores()),
+      cores_(device::split(allowed_)),
+      name_(settings.model.empty() ? kShapeName : settings.model.filename().string()),
+      model_(shape_of(settings)) {
+  device::pin_this_thread(cores_.compute);
+  set_compute_threads(static_cast<int64_t>(cores_.compute.size()));
+  for (const model::BlockSpec& block : model_.blocks()) {
+    weights_.push_back(at::zeros({block.numel}));
+    model::initialize(block, kSeed, weights_.back());
+  }
+  micro_batches_.push_back(random_document(settings.tokens, model_.shape().vocab_size));
+}
+
+BenchWorkload::~BenchWorkload() { device::pin_this_thread(allowed_); }
+
+int64_t BenchWorkload::numel() const {
+  int64_t numel = 0;
+  for (const model::BlockSpec& block : model_.blocks()) numel += block.numel;
+  return numel;
+}
+
+// The device is asked for cores that this thread may not run on while it is the compute lane.
+std::unique_ptr<device::Device> BenchWorkload::make_device(const device::Rate& link) const {
+  device::pin_this_thread(allowed_);
+  auto device = device::make_emulated_device({.cores = cores_, .to_device = link, .to_host = link});
+  device::pin_this_thread(cores_.compute);
+  return device;
+}
+
+}  // namespace headrace::train
