@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -24,6 +25,26 @@ constexpr int64_t kFloat = 4;  // [bytes]
 
 using graph::LaneKind;
 using graph::TaskKind;
+
+// Of an embedding: what a step's tokens need of it, for the estimate of what its first piece moves.
+constexpr double kNeededShare = 0.02;
+
+std::vector<int64_t> rows_of(std::span<const model::Batch> batches) {
+  std::vector<int64_t> rows;
+  for (const model::Batch& batch : batches) {
+    const at::Tensor ids = batch.ids_N.contiguous();
+    rows.insert(rows.end(), ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
+  }
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  return rows;
+}
+
+std::vector<int64_t> all_rows(int64_t count) {
+  std::vector<int64_t> rows(static_cast<size_t>(count));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  return rows;
+}
 
 // Ends a step inside a task; step() says where it comes from.
 struct NonFinite {};
@@ -48,6 +69,10 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
   validate();
   num_device_blocks_ = std::max(0, settings_.num_device_blocks);
   shape_ = shape_of(1);
+  for (size_t i = 0; i < shape_.blocks.size(); ++i) {
+    pieces_.push_back(even_pieces(model_.blocks()[i].numel, shape_.blocks[i].num_pieces));
+    whole_blocks_.push_back(even_pieces(model_.blocks()[i].numel, 1));
+  }
   StorageShape shape;
   for (int32_t i = 0; i < shape_.num_blocks(); ++i) {
     shape.numel.push_back(model.blocks()[static_cast<size_t>(i)].numel);
@@ -128,6 +153,7 @@ graph::StepShape Offload::shape_of(int32_t micro_batches) const {
   shape.host_workers = settings_.host_workers;
   shape.gradient_slots = settings_.overlap == Overlap::kExact ? settings_.gradient_slots : 0;
   shape.is_tied = model_.shape().is_tied;
+  if (shape_.num_blocks() > 0 && sends_needed_rows_first()) shape.needed_share = kNeededShare;
   return shape;
 }
 
@@ -145,6 +171,7 @@ StepResult Offload::step(const StepInput& input) {
   for (const model::Batch& batch : input.micro_batches) result.trained_tokens += batch.num_trained_tokens();
   if (result.trained_tokens == 0) return result;
   const graph::StepGraph& graph = graph_of(static_cast<int32_t>(input.micro_batches.size()));
+  require_promised_rows(input);
   const OptimizerSettings& optimizer = settings_.optimizer;
   const float lagged = last_norm_ < 0 ? 1.0F : optim::clip_factor(last_norm_ * last_norm_, optimizer.clip);
   update_of(num_updates_) = {{.learning_rate = input.learning_rate,
@@ -153,7 +180,8 @@ StepResult Offload::step(const StepInput& input) {
                               .epsilon = optimizer.epsilon,
                               .weight_decay = optimizer.weight_decay,
                               .step = num_updates_ + 1},
-                             std::vector<float>(squared_norms_.size(), lagged)};
+                             std::vector<float>(squared_norms_.size(), lagged),
+                             embedding_pieces(input)};
   compute_->begin_step(input.micro_batches, static_cast<float>(1.0 / static_cast<double>(result.trained_tokens)),
                        result);
   result_ = &result;
@@ -263,40 +291,68 @@ void Offload::update_on_device(size_t block) {
                     step);
 }
 
-Offload::Stretch Offload::stretch_of(const graph::Task& task) const {
-  const auto block = static_cast<size_t>(task.block);
-  const int64_t numel = model_.blocks()[block].numel;
-  if (task.piece == graph::kWholeBlock) return {0, numel};
-  const int64_t pieces = shape_.blocks[block].num_pieces;
-  return {numel * task.piece / pieces, numel * (task.piece + 1) / pieces};
+// Only of a tied embedding: the head of the next step then waits for all of it, so that no update outlives that step.
+bool Offload::sends_needed_rows_first() const {
+  return settings_.sends_needed_rows_first && settings_.overlap == Overlap::kExact && num_device_blocks_ == 0 &&
+         model_.shape().is_tied && shape_.blocks.front().num_pieces > 1;
+}
+
+// Without knowledge of the next step every row is needed.
+Pieces Offload::embedding_pieces(const StepInput& input) {
+  if (!sends_needed_rows_first()) return {};
+  const model::ParameterSpec& table = *model_.blocks().front().find(model::Role::kTokenEmbedding);
+  const RowTable rows{table.offset, model_.shape().vocab_size, table.numel / model_.shape().vocab_size};
+  promised_rows_ = input.next_micro_batches.empty() ? all_rows(rows.rows) : rows_of(input.next_micro_batches);
+  has_promised_rows_ = true;
+  return needed_first_pieces(model_.blocks().front().numel, rows, promised_rows_, shape_.blocks.front().num_pieces);
+}
+
+// A step that was not the promised one may need rows that are still on their way.
+void Offload::require_promised_rows(const StepInput& input) {
+  if (!has_promised_rows_) return;
+  const std::vector<int64_t> rows = rows_of(input.micro_batches);
+  if (!std::includes(promised_rows_.begin(), promised_rows_.end(), rows.begin(), rows.end())) finish_updates();
+}
+
+const std::vector<Stretch>& Offload::stretches_of(const graph::Task& task) const {
+  const auto block = static_cast<size_t>(task.block), piece = static_cast<size_t>(std::max(0, task.piece));
+  const Pieces& embedding = update_of(first_step_ + task.step).embedding;
+  const bool has_own = block == 0 && !embedding.empty();
+  const Pieces& pieces = has_own ? embedding : pieces_[block];
+  if (task.piece == graph::kWholeBlock && pieces.size() > 1) return whole_blocks_[block].front();
+  return pieces[piece];
 }
 
 void Offload::copy_block(const graph::Task& task, device::Direction direction) {
   const auto block = static_cast<size_t>(task.block);
-  const Stretch stretch = stretch_of(task);
   const HostBlock& host = storage_->host(block);
   const model::BlockBuffers& buffers = storage_->blocks()[block];
-  const auto at = [&](float* begin) { return reinterpret_cast<std::byte*>(begin + stretch.begin); };
-  const int64_t bytes = (stretch.end - stretch.begin) * kFloat;
-  if (direction == device::Direction::kToHost) {
-    device_->copy(direction, at(host.gradient), at(buffers.gradients.data_ptr<float>()), bytes);
-  } else {
-    device_->copy(direction, at(buffers.weights.data_ptr<float>()), at(host.master), bytes);
+  const auto at = [](float* values, int64_t offset) { return reinterpret_cast<std::byte*>(values + offset); };
+  for (const Stretch& stretch : stretches_of(task)) {
+    const int64_t bytes = (stretch.end - stretch.begin) * kFloat;
+    if (direction == device::Direction::kToHost) {
+      device_->copy(direction, at(host.gradient, stretch.begin), at(buffers.gradients.data_ptr<float>(), stretch.begin),
+                    bytes);
+    } else {
+      device_->copy(direction, at(buffers.weights.data_ptr<float>(), stretch.begin), at(host.master, stretch.begin),
+                    bytes);
+    }
+    lane_bytes_[static_cast<size_t>(task.lane)] += bytes;
   }
-  lane_bytes_[static_cast<size_t>(task.lane)] += bytes;
 }
 
 void Offload::update_block(const graph::Task& task, int32_t worker) {
   const auto block = static_cast<size_t>(task.block);
   const Update& update = update_of(first_step_ + task.step);
-  const Stretch stretch = stretch_of(task);
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
   const auto begin = std::chrono::steady_clock::now();
-  update_on_host(trained_.groups[block], storage_->host(block), stretch.begin, stretch.end, step,
-                 paces_[static_cast<size_t>(worker)]);
+  for (const Stretch& stretch : stretches_of(task)) {
+    update_on_host(trained_.groups[block], storage_->host(block), stretch.begin, stretch.end, step,
+                   paces_[static_cast<size_t>(worker)]);
+    lane_bytes_[static_cast<size_t>(task.lane)] += (stretch.end - stretch.begin) * kHostUpdateBytes;
+  }
   host_busy_ns_ += (std::chrono::steady_clock::now() - begin).count();
-  lane_bytes_[static_cast<size_t>(task.lane)] += (stretch.end - stretch.begin) * kHostUpdateBytes;
 }
 
 graph::Recording Offload::recording() {

@@ -19,6 +19,7 @@
 #include "headrace/graph/executor.h"
 #include "headrace/graph/step_graph.h"
 #include "headrace/memory/arena.h"
+#include "headrace/policy/block_pieces.h"
 #include "headrace/policy/compute_lane.h"
 #include "headrace/policy/offload_settings.h"
 #include "headrace/policy/offload_storage.h"
@@ -65,16 +66,14 @@ class Offload final : public Policy {
   struct Update {
     kernel::AdamWStep adamw;
     std::vector<float> clip_factor;  // by block
+    Pieces embedding;                // of block 0 in this step; empty: as in every step
   };
-  struct Stretch {
-    int64_t begin, end;  // [elements] of a block's flat buffer
-  };
-
   void validate() const;
   void start_lanes();
   void choose_device_share(const StepResult& result);
   graph::ExecutorSettings executor_settings() const;
   Update& update_of(int64_t step) { return updates_[static_cast<size_t>(step % 2)]; }
+  const Update& update_of(int64_t step) const { return updates_[static_cast<size_t>(step % 2)]; }
   bool clips_by_global_norm() const;
   double gradient_norm() const;
   void run(const graph::Task& task, int32_t lane_index);
@@ -84,7 +83,10 @@ class Offload final : public Policy {
   void update_on_device(size_t block);
   void copy_block(const graph::Task& task, device::Direction direction);
   void update_block(const graph::Task& task, int32_t worker);
-  Stretch stretch_of(const graph::Task& task) const;
+  bool sends_needed_rows_first() const;
+  Pieces embedding_pieces(const StepInput& input);
+  void require_promised_rows(const StepInput& input);
+  const std::vector<Stretch>& stretches_of(const graph::Task& task) const;
   [[noreturn]] void throw_non_finite(const StepInput& input);
 
   const model::Model& model_;
@@ -92,7 +94,10 @@ class Offload final : public Policy {
   const TrainedBlocks trained_;
   const std::unique_ptr<device::Device> device_;
   const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
-  graph::StepShape shape_;  // with one micro-batch: blocks and their pieces
+  graph::StepShape shape_;                     // with one micro-batch: blocks and their pieces
+  std::vector<Pieces> pieces_, whole_blocks_;  // by block
+  std::vector<int64_t> promised_rows_;         // of the embedding: those that the step before sent first
+  bool has_promised_rows_ = false;
   std::optional<OffloadStorage> storage_;
   std::shared_ptr<memory::Arena> arena_;  // activations and workspace
   std::optional<ComputeLane> compute_;

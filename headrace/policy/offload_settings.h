@@ -43,11 +43,12 @@ struct OffloadSettings {
   int32_t gradient_slots = 0;  // buffers on the device that blocks share for their gradients; 0: each its own
   graph::ComputeOrder order = graph::ComputeOrder::kMicroBatchMajor;
 
-  int32_t host_workers = 1;       // >= 1
-  double host_bytes_per_s = 0;    // of all workers together; imitates a slower host. 0: as fast as it is
-  int64_t piece_bytes = 8 << 20;  // [bytes of weights] larger blocks travel and are updated in pieces; 0: whole
-  double deadline_s = 60;         // a lane's task that takes longer ends the run
-  int64_t recorded_steps = 0;     // of which the trace is kept
+  int32_t host_workers = 1;             // >= 1
+  double host_bytes_per_s = 0;          // of all workers together; imitates a slower host. 0: as fast as it is
+  int64_t piece_bytes = 8 << 20;        // [bytes of weights] larger blocks travel and are updated in pieces; 0: whole
+  bool sends_needed_rows_first = true;  // of a tied embedding in pieces, the rows that the next step's tokens need
+  double deadline_s = 60;               // a lane's task that takes longer ends the run
+  int64_t recorded_steps = 0;           // of which the trace is kept
 };
 
 }  // namespace headrace::policy

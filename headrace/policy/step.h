@@ -21,6 +21,8 @@ struct StepInput {
   int64_t step = 0;                             // 0-based, for messages
   std::span<const model::Batch> micro_batches;  // their gradients are summed, weighted by trained tokens
   double learning_rate = 0;
+  // The micro-batches of the step after this one, where they are known: its tokens' rows of the embedding go first.
+  std::span<const model::Batch> next_micro_batches = {};
 };
 
 struct StepResult {

@@ -66,6 +66,10 @@ class Trainer {
 
  private:
   struct Stopped {};  // thrown while preparing
+  struct Made {
+    data::StepBatch batch;
+    std::vector<model::Batch> micro_batches;
+  };
 
   bool should_stop() const { return options_.should_stop && options_.should_stop(); }
   // To the screen and, once there is one, the run's log.
@@ -73,6 +77,7 @@ class Trainer {
   void prepare();
   int64_t limited_length(const config::ModelShape& shape);
   void describe_data();
+  std::optional<Made> take_batch();
   bool step();
   void record(const data::StepBatch& batch, const policy::StepResult& result, double learning_rate, double waited_s);
   void evaluate_now();
@@ -90,6 +95,7 @@ class Trainer {
   LoadedModel loaded_;
   std::unique_ptr<policy::Policy> policy_;
   optim::ScheduleConfig schedule_;
+  std::optional<Made> next_;
   int64_t total_steps_ = 0;
   PhaseTimes times_;
   TrainResult result_;
@@ -162,25 +168,37 @@ void Trainer::describe_data() {
       format_count(coverage.trained_tokens) + " of them trained");
 }
 
+// Empty when the data is used up.
+std::optional<Trainer::Made> Trainer::take_batch() {
+  std::optional<data::StepBatch> batch = data_.loader->next();
+  if (!batch) return std::nullopt;
+  Made made{std::move(*batch), {}};
+  for (const data::MicroBatch& micro_batch : made.batch.micro_batches) {
+    made.micro_batches.push_back(to_model_batch(micro_batch));
+  }
+  return made;
+}
+
+// A step is told the tokens of the one after it, so one batch is always taken ahead.
 bool Trainer::step() {
   times_.begin_step();
   const double waiting_since_s = PhaseTimes::steady_seconds();
-  const std::optional<data::StepBatch> batch = data_.loader->next();
+  if (result_.steps == 0) next_ = take_batch();
+  const std::optional<Made> now = std::exchange(next_, std::nullopt);
+  if (!now) return false;
+  next_ = take_batch();
   const double waited_s = PhaseTimes::steady_seconds() - waiting_since_s;
-  if (!batch) return false;
   times_.add(Phase::kDataWait, waited_s);
-  std::vector<model::Batch> micro_batches;
-  for (const data::MicroBatch& micro_batch : batch->micro_batches) {
-    micro_batches.push_back(to_model_batch(micro_batch));
-  }
-  const double learning_rate = optim::learning_rate(schedule_, batch->step);
-  const policy::StepResult result = policy_->step({batch->step, micro_batches, learning_rate});
+  const double learning_rate = optim::learning_rate(schedule_, now->batch.step);
+  policy::StepInput input{now->batch.step, now->micro_batches, learning_rate};
+  if (next_) input.next_micro_batches = next_->micro_batches;
+  const policy::StepResult result = policy_->step(input);
   times_.end_step();
   times_.add(Phase::kForward, result.forward_s);
   times_.add(Phase::kBackward, result.backward_s);
   times_.add(Phase::kUpdate, result.update_s);
   times_.add(Phase::kStall, result.stall_s);
-  record(*batch, result, learning_rate, waited_s);
+  record(now->batch, result, learning_rate, waited_s);
   return true;
 }
 

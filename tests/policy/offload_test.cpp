@@ -46,14 +46,20 @@ class OffloadTest : public ::testing::Test {
   }
 
   // Four steps of both: losses, norms and weights are the same bits.
-  void expect_equal_to_resident(OffloadSettings settings, int64_t micro_batches, device::EmulatedSettings device = {}) {
+  // `promises`: each step is told the next one's micro-batches; with "wrong" another step's.
+  enum class Promises { kNone, kRight, kWrong };
+  void expect_equal_to_resident(OffloadSettings settings, int64_t micro_batches, device::EmulatedSettings device = {},
+                                Promises promises = Promises::kRight) {
     SCOPED_TRACE(text_of(settings, micro_batches));
     Resident reference(model_, random_weights(model_, 1), {settings.optimizer, settings.recompute, settings.is_frozen});
     const auto policy = make(settings, std::move(device));
     for (int64_t step = 0; step < 4; ++step) {
       const std::vector<model::Batch> input = batches(micro_batches, static_cast<uint64_t>(step) + 1);
       const StepResult expected = reference.step({step, input, 1e-2});
-      const StepResult result = policy->step({step, input, 1e-2});
+      const uint64_t promised = static_cast<uint64_t>(step) + (promises == Promises::kWrong ? 7 : 2);
+      std::vector<model::Batch> next;
+      if (promises != Promises::kNone) next = batches(micro_batches, promised);
+      const StepResult result = policy->step({step, input, 1e-2, next});
       ASSERT_EQ(result.loss_sum, expected.loss_sum) << "step " << step;
       ASSERT_EQ(result.gradient_norm, expected.gradient_norm) << "step " << step;
       ASSERT_EQ(result.clip_factor, expected.clip_factor) << "step " << step;
@@ -87,6 +93,19 @@ TEST_F(OffloadTest, LayerMajorSlotsPiecesAndRecomputationChangeNoBit) {
                               .host_workers = 2,
                               .piece_bytes = 1000},
                              micro_batches);
+  }
+}
+
+// Rows of the embedding that the next step needs go first, others later; whatever was promised, no bit changes. Slow
+// links make a forward that does not wait for its rows visible.
+TEST_F(OffloadTest, SendingNeededRowsFirstChangesNoBit) {
+  for (const Promises promises : {Promises::kNone, Promises::kRight, Promises::kWrong}) {
+    for (const int64_t micro_batches : {1, 2}) {
+      for (const bool first : {false, true}) {
+        expect_equal_to_resident({.optimizer = kOptimizer, .piece_bytes = 2000, .sends_needed_rows_first = first},
+                                 micro_batches, {.to_device = {.bytes_per_s = 2e6}}, promises);
+      }
+    }
   }
 }
 
