@@ -177,8 +177,8 @@ void Reader::zero(const Json& value) {
   const Json stage = object("zero_optimization", value).value("stage", Json(0));
   if (stage != 0) {
     note("zero_optimization", "has stage " + stage.dump() +
-                                  ": there is one rank, so nothing is partitioned; offloading is not there yet, the "
-                                  "whole training state stays resident.");
+                                  ": there is one rank, so nothing is partitioned. Whether the optimizer is on the host "
+                                  "is --policy's to say (resident or offload).");
   }
   if (value.contains("zenflow")) refuse("zero_optimization.zenflow", value["zenflow"], "ZenFlow is not there yet.");
 }
