@@ -82,7 +82,8 @@ OffloadPlan choose_offload(const config::ModelShape& shape, const OffloadRequest
     if (smallest.device.total() == 0 || plan.device.total() < smallest.device.total()) smallest = plan;
   }
   throw CapacityError("plan.offload", "the device needs " + format_bytes(smallest.device.total()) + " (" +
-                                          smallest.device.text() + ") but --device-budget is " +
+                                          std::to_string(smallest.device.total()) +
+                                          " bytes): " + smallest.device.text() + ", but --device-budget is " +
                                           format_bytes(device_budget) +
                                           ". Raise it, lower --batch or --max-length, or add --recompute; weights, the "
                                           "largest gradients and one step's activations stay on the device.");

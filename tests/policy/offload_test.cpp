@@ -45,15 +45,15 @@ class OffloadTest : public ::testing::Test {
                                      std::move(settings));
   }
 
-  // Four steps of both: losses, norms and weights are the same bits.
+  // Some steps of both: losses, norms and weights are the same bits.
   // `promises`: each step is told the next one's micro-batches; with "wrong" another step's.
   enum class Promises { kNone, kRight, kWrong };
   void expect_equal_to_resident(OffloadSettings settings, int64_t micro_batches, device::EmulatedSettings device = {},
-                                Promises promises = Promises::kRight) {
+                                Promises promises = Promises::kRight, int64_t steps = 4) {
     SCOPED_TRACE(text_of(settings, micro_batches));
     Resident reference(model_, random_weights(model_, 1), {settings.optimizer, settings.recompute, settings.is_frozen});
     const auto policy = make(settings, std::move(device));
-    for (int64_t step = 0; step < 4; ++step) {
+    for (int64_t step = 0; step < steps; ++step) {
       const std::vector<model::Batch> input = batches(micro_batches, static_cast<uint64_t>(step) + 1);
       const StepResult expected = reference.step({step, input, 1e-2});
       const uint64_t promised = static_cast<uint64_t>(step) + (promises == Promises::kWrong ? 7 : 2);
@@ -93,6 +93,13 @@ TEST_F(OffloadTest, LayerMajorSlotsPiecesAndRecomputationChangeNoBit) {
                               .host_workers = 2,
                               .piece_bytes = 1000},
                              micro_batches);
+  }
+}
+
+// Case "mode equality": twenty steps, whatever the size of what travels at a time.
+TEST_F(OffloadTest, TwentyStepsAreTheSameForAnyPieces) {
+  for (const int64_t piece_bytes : {0, 64, 1000, 4096, 1 << 20}) {
+    expect_equal_to_resident({.optimizer = kOptimizer, .piece_bytes = piece_bytes}, 1, {}, Promises::kRight, 20);
   }
 }
 
