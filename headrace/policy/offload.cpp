@@ -10,7 +10,6 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/device/cores.h"
-#include "headrace/graph/chrome_trace.h"
 #include "headrace/graph/exact_overlap_step.h"
 #include "headrace/graph/no_overlap_step.h"
 #include "headrace/graph/regimes.h"
@@ -353,32 +352,6 @@ void Offload::update_block(const graph::Task& task, int32_t worker) {
     lane_bytes_[static_cast<size_t>(task.lane)] += (stretch.end - stretch.begin) * kHostUpdateBytes;
   }
   host_busy_ns_ += (std::chrono::steady_clock::now() - begin).count();
-}
-
-graph::Recording Offload::recording() {
-  finish_updates();
-  return executor_->recording();
-}
-
-bool Offload::write_trace(std::ostream& out) {
-  if (settings_.recorded_steps == 0 || num_updates_ == first_step_) return false;
-  const graph::Recording recorded = recording();
-  const bool is_emulated = device_->kind() == device::Kind::kEmulated;
-  graph::write_chrome_trace(out, recorded.graph, recorded.timeline, is_emulated ? "offload (emulated)" : "offload");
-  return true;
-}
-
-OrderedJson Offload::report() const {
-  OrderedJson lanes;
-  for (const LaneKind lane : {LaneKind::kH2d, LaneKind::kD2h, LaneKind::kHostUpdate}) {
-    lanes[std::string(graph::name_of(lane))] = bytes_of(lane);
-  }
-  OrderedJson report = {{"device", device_->describe()},
-                        {"device_blocks", num_device_blocks_},
-                        {"lane_bytes", lanes},
-                        {"device_memory", device_budget_->to_json()},
-                        {"host_memory", host_budget_->to_json()}};
-  return report;
 }
 
 }  // namespace headrace::policy

@@ -83,6 +83,7 @@ class Offload final : public Policy {
   void update_on_device(size_t block);
   void copy_block(const graph::Task& task, device::Direction direction);
   void update_block(const graph::Task& task, int32_t worker);
+  OrderedJson stall_report() const;
   bool sends_needed_rows_first() const;
   Pieces embedding_pieces(const StepInput& input);
   void require_promised_rows(const StepInput& input);

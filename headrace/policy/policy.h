@@ -42,7 +42,7 @@ class Policy {
   // Writes the last steps as they ran as a Chrome trace; false when there is nothing to write.
   virtual bool write_trace(std::ostream&) { return false; }
 
-  // Bytes per tier and lane and what was waited for, for a report; an object.
+  // Bytes per tier and lane and what was waited for, for a report; an object. After finish_updates().
   virtual OrderedJson report() const { return OrderedJson::object(); }
 };
 

@@ -198,6 +198,9 @@ TEST_F(TrainerTest, OffloadingUnderABudgetGivesTheSameModel) {
               os::read_file(folder_ / "resident/model.safetensors"));
     EXPECT_LE(result.policy["device_memory"]["peak"], 64 << 20);
     EXPECT_GT(result.policy["lane_bytes"]["host_update"], 0);
+    double idle_s = 0;
+    for (const OrderedJson& row : result.policy["stall"]["by_reason"]) idle_s += row["s"].get<double>();
+    EXPECT_NEAR(idle_s, result.policy["stall"]["idle_s"].get<double>(), 1e-6);
     const Json trace = Json::parse(os::read_file(folder_ / overlap / "trace.json"));
     EXPECT_GT(trace["traceEvents"].size(), 20u);
   }
