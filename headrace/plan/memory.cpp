@@ -47,11 +47,10 @@ std::string MemoryPlan::text() const {
          format_bytes(workspace) + " = " + format_bytes(total());
 }
 
-void require_fits(const MemoryPlan& plan, int64_t available, const std::string& what) {
+void require_fits(const MemoryPlan& plan, int64_t available, const std::string& what, const std::string& hint) {
   if (plan.total() <= available) return;
   throw CapacityError("plan.memory", "the run needs " + format_bytes(plan.total()) + " of host memory (" + plan.text() +
-                                         ") but " + what + " is " + format_bytes(available) +
-                                         ". Lower --batch or --max-length, or add --recompute.");
+                                         ") but " + what + " is " + format_bytes(available) + ". " + hint);
 }
 
 }  // namespace headrace::plan

@@ -37,6 +37,7 @@ MemoryPlan plan_memory(const config::ModelShape& shape, const MemoryRequest& req
 
 // Throws CapacityError naming need, have and the knobs that help when the plan exceeds `available` [bytes].
 // `what` says where the limit comes from: "--host-budget", "memory available on this machine".
-void require_fits(const MemoryPlan& plan, int64_t available, const std::string& what);
+void require_fits(const MemoryPlan& plan, int64_t available, const std::string& what,
+                  const std::string& hint = "Lower --batch or --max-length, or add --recompute.");
 
 }  // namespace headrace::plan

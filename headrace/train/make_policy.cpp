@@ -105,14 +105,18 @@ std::unique_ptr<device::Device> open_device(const config::TrainConfig& config) {
 void check_memory(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
                   const std::function<void(const std::string&)>& say) {
   const int64_t available = os::memory_facts().available_bytes, host_budget = bytes_or_zero(config.host_budget);
-  const auto require_host = [&](const plan::MemoryPlan& plan, int64_t beside) {
-    plan::require_fits(plan, available - beside, "what this machine has available");
-    if (host_budget > 0) plan::require_fits(plan, host_budget, "--host-budget");
+  const auto require_host = [&](const plan::MemoryPlan& plan, int64_t beside, const auto&... hint) {
+    plan::require_fits(plan, available - beside, "what this machine has available", hint...);
+    if (host_budget > 0) plan::require_fits(plan, host_budget, "--host-budget", hint...);
   };
   if (config.policy == "offload") {
     const plan::OffloadPlan plan = plan_of(config, model, step);
     say("memory: " + plan.text());
-    return require_host(plan.host, plan.device.total());  // the emulated device's memory is this machine's too
+    // The emulated device's memory is this machine's too.
+    return require_host(
+        plan.host, plan.device.total(),
+        "Masters, gradients and moments take 16 bytes a parameter there; keep some of them on the device "
+        "(--device-optimizer-share) or free memory.");
   }
   plan::MemoryRequest request;
   request.tokens = request.trained_tokens = step.tokens;
