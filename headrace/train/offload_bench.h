@@ -70,6 +70,9 @@ struct OffloadBenchRow {
   TierBytes peak, plan;
 
   double practicality() const { return resident.step_time_s / step_time_s; }
+  // Forward and backward over what they take with everything resident: well above 1 where something else was running
+  // on the machine.
+  double compute_slowdown() const { return (forward_s + backward_s) / resident.compute_s(); }
 };
 
 struct OffloadBenchResult {

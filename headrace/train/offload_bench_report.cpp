@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <map>
+#include <iterator>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "headrace/base/units.h"
 #include "headrace/graph/timeline.h"
@@ -94,6 +96,7 @@ OrderedJson json_of(const OffloadBenchRow& row) {
                       {"ideal_stall_share", row.ideal.stall_share},
                       {"closed_form_stall_s", row.closed_form_stall_s},
                       {"within", json_of(bars_of(row))}};
+  json["compute_slowdown"] = row.compute_slowdown();
   json["device_blocks"] = row.device_blocks;
   json["device_share"] = row.device_share;
   json["work_s"] = {{"forward", row.forward_s},
@@ -125,28 +128,51 @@ std::string largest_reasons(const graph::StallTable& stall) {
   return text;
 }
 
-double relative(double value, double expected) { return value / expected - 1; }
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3f", value);
+  return text;
+}
 
-std::string line_of(const OffloadBenchRow& row) {
+template <typename Number>
+std::string deviation(Number value, Number expected) {
+  return percent(expected != 0 ? static_cast<double>(value) / static_cast<double>(expected) - 1 : 0);
+}
+
+constexpr const char* kHeads[] = {"C/Tfb", "clip",   "policy (emulated)", "step s",   "stall",
+                                  "ideal", "closed", "predicted",         "error",    "pract.",
+                                  "slow.", "moved",  "dev/plan",          "host/plan"};
+constexpr int kWidths[] = {6, 5, 18, 8, 8, 7, 7, 10, 8, 7, 6, 9, 9, 10};
+
+std::vector<std::string> cells_of(const OffloadBenchRow& row) {
   const BenchBars bars = bars_of(row);
-  const bool is_stall_good = bars.stall_near_ideal && bars.stall_in_regime.value_or(true);
+  const double closed_s = row.closed_form_stall_s;
   std::string name = row.policy;
   if (row.device_blocks > 0) name.append(" ").append(percent(row.device_share));
-  const double closed_s = row.closed_form_stall_s;
-  char line[400];
-  std::snprintf(
-      line, sizeof line, "%5.2f  %-4s  %-17s %8.3f %8s %7s %7s %6.2f %9.3f %8s %9s %9s %9s  %s\n",
-      row.resident.host_ratio, row.clip ? "on" : "off", name.c_str(), row.step_time_s,
-      starred(percent(row.stall.share()), is_stall_good).c_str(), percent(row.ideal.stall_share).c_str(),
-      percent(closed_s / (closed_s + row.resident.compute_s())).c_str(), row.practicality(), row.predicted.step_time_s,
-      starred(percent(relative(row.predicted.step_time_s, row.step_time_s)), bars.prediction).c_str(),
-      starred(format_bytes(std::llround(row.bytes.h2d + row.bytes.d2h)), bars.bytes).c_str(),
-      starred(percent(relative(static_cast<double>(row.peak.device), static_cast<double>(row.plan.device))), bars.peaks)
-          .c_str(),
-      percent(row.plan.host > 0 ? relative(static_cast<double>(row.peak.host), static_cast<double>(row.plan.host)) : 0)
-          .c_str(),
-      largest_reasons(row.stall).c_str());
-  return line;
+  return {number(row.resident.host_ratio),
+          row.clip ? "on" : "off",
+          name,
+          number(row.step_time_s),
+          starred(percent(row.stall.share()), bars.stall_near_ideal && bars.stall_in_regime.value_or(true)),
+          percent(row.ideal.stall_share),
+          percent(closed_s / (closed_s + row.resident.compute_s())),
+          number(row.predicted.step_time_s),
+          starred(deviation(row.predicted.step_time_s, row.step_time_s), bars.prediction),
+          number(row.practicality()),
+          number(row.compute_slowdown()),
+          starred(format_bytes(std::llround(row.bytes.h2d + row.bytes.d2h)), bars.bytes),
+          starred(deviation(row.peak.device, row.plan.device), bars.peaks),
+          deviation(row.peak.host, row.plan.host)};
+}
+
+std::string line_of(std::span<const std::string> cells, const std::string& last) {
+  std::string line;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    char text[64];
+    std::snprintf(text, sizeof text, i == 2 ? " %-*s" : " %*s", kWidths[i], cells[i].c_str());
+    line += text;
+  }
+  return line.append("  ").append(last).append("\n");
 }
 
 }  // namespace
@@ -201,11 +227,11 @@ std::string text_of(const OffloadBenchResult& result) {
                   row.resident.host_bytes_per_s / 1e9, row.resident.link_bytes_per_s / 1e9);
     text += line;
   }
-  text +=
-      "\nC/Tfb  clip  policy (emulated)   step s    stall   ideal  closed pract. predicted    error  moved/st."
-      " dev/plan host/plan  stall by reason\n";
-  for (const OffloadBenchRow& row : result.rows) text += line_of(row);
+  text.append("\n").append(line_of(std::vector<std::string>(std::begin(kHeads), std::end(kHeads)), "stall by reason"));
+  for (const OffloadBenchRow& row : result.rows) text += line_of(cells_of(row), largest_reasons(row.stall));
   return text +
+         "closed: the closed form's stall over itself and Tf + Tb; pract.: resident step over this one; slow.: "
+         "forward and backward over the same with everything resident, well above 1 where the machine was busy\n"
          "* misses its bar: stall within 3 points of ideal and within 5 % where the closed form has none; "
          "prediction 10 %; memory 5 %; bytes 1 %\n";
 }
