@@ -199,8 +199,8 @@ def run_case(name, program, threads, repeats):
         eager, ours = Eager(model, batches), Ours(program, folder, batches, threads, scratch)
         ours.batches = batches
         result = compare(eager, ours, repeats)
+        result["memory"] = memory_ratio(ours.ask("memory"))  # before the block's own matrices
         result["block"] = block_share(ours.ask(f"block {max(repeats, 5)}"))
-        result["memory"] = memory_ratio(ours.ask("memory"))
         ours.close()
     tokens = [sum(map(len, batch["documents"])) for batch in batches]
     result["batches"] = {"tokens": tokens, "documents": [len(batch["documents"]) for batch in batches],

@@ -13,7 +13,7 @@ namespace headrace::model {
 inline constexpr int64_t kMaskedLabel = -100;
 
 // [bytes] of logits that exist at a time: long enough for products at full speed, small beside any model.
-inline constexpr int64_t kLogitsBytes = int64_t{64} << 20;
+inline constexpr int64_t kLogitsBytes = int64_t{128} << 20;
 
 struct LinearCrossEntropy {
   double loss_sum = 0;         // [nats] sum over trained tokens, not scaled

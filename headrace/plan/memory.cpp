@@ -9,7 +9,7 @@ namespace headrace::plan {
 namespace {
 
 constexpr int64_t kFloat = 4;             // [bytes]
-constexpr int64_t kLossChunk = 64 << 20;  // [bytes] of logits that exist at a time (model/linear_cross_entropy)
+constexpr int64_t kLossChunk = 128 << 20;  // [bytes] of logits that exist at a time (model/linear_cross_entropy)
 
 // [floats a token] that one layer keeps for its backward (model/layer.h): its input and the stream between attention
 // and feed-forward, query, key and value, the attention's output, and what goes into the activation.
