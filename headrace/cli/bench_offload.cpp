@@ -69,7 +69,9 @@ Run add_bench_offload(CLI::App& app) {
   const auto flags = std::make_shared<OffloadFlags>();
   train::OffloadBenchSettings& settings = flags->settings;
   app.footer(train::setting_text());
-  app.add_option("--policies", settings.policies, "none (ZeRO-Offload's order) and exact (exact overlap)")
+  app.add_option("--policies", settings.policies,
+                 "none (ZeRO-Offload's order), exact (exact overlap), exact-in-order (the same, the whole "
+                 "embedding before its forward)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--host-ratios", settings.host_ratios, "time of the host's update over that of forward and backward")

@@ -95,7 +95,7 @@ OffloadBenchResult describe(const OffloadBenchSettings& settings, const BenchWor
 }  // namespace
 
 void validate(const OffloadBenchSettings& settings) {
-  require_words(settings.policies, "--policies", {"none", "exact"});
+  require_words(settings.policies, "--policies", {"none", "exact", "exact-in-order"});
   require_words(settings.clip, "--clip", {"on", "off"});
   require(!settings.host_ratios.empty(), "--host-ratios is empty. Give some, 0.25,0.5,1,2 for example.");
   for (const double ratio : settings.host_ratios) {

@@ -16,6 +16,7 @@
 namespace headrace::train {
 
 struct OffloadBenchSettings {
+  // "none", "exact", "exact-in-order": exact without sending the embedding's needed rows first.
   std::vector<std::string> policies = {"none", "exact"};
   std::vector<double> host_ratios = {0.25, 0.5, 1, 2};  // C / (T_f + T_b), > 0
   std::vector<std::string> clip = {"off", "on"};        // by the exact global norm

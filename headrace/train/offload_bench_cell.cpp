@@ -29,7 +29,7 @@ void run_steps(policy::Policy& policy, const BenchWorkload& workload, int64_t st
   for (int64_t step = 0; step < all; ++step) {
     on_step(step, all);
     const auto begin = std::chrono::steady_clock::now();
-    policy.step({step, workload.micro_batches(), kLearningRate});
+    policy.step({step, workload.micro_batches(), kLearningRate, /*next=*/workload.micro_batches()});
     const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (seconds != nullptr && step >= kWarmUpSteps) seconds->push_back(s);
   }
@@ -93,6 +93,7 @@ policy::OffloadSettings settings_of(const BenchWorkload& workload, const BenchCe
   policy::OffloadSettings settings;
   settings.optimizer = optimizer(cell.clip);
   settings.overlap = cell.policy == "none" ? policy::Overlap::kNone : policy::Overlap::kExact;
+  settings.sends_needed_rows_first = cell.policy != "exact-in-order";
   settings.num_device_blocks = device_blocks;
   settings.host_workers = static_cast<int32_t>(workload.cores().host.size());
   settings.host_bytes_per_s = resident.host_bytes_per_s;
