@@ -206,6 +206,7 @@ TEST_F(TrainerTest, OffloadingUnderABudgetGivesTheSameModel) {
   }
 }
 
+// Case "budget", of the device; the next one of the host.
 TEST_F(TrainerTest, ADeviceBudgetTooSmallIsRefusedBeforeTraining) {
   config::TrainConfig small = config("run");
   small.device = "emulated";
