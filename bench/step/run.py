@@ -134,15 +134,20 @@ def spread(values):
 
 
 def block_share(answer):
-    """Operations a second of a layer's forward and backward over those of a square matrix product, by best times."""
-    rate = answer["product_operations"] / min(answer["product_s"])
-    seconds = min(f + b for f, b in zip(answer["forward_s"], answer["backward_s"]))
+    """Operations a second of a layer's forward and backward over those of a square matrix product: the median over
+    rounds, in each of which they ran one after the other, since a shared machine's rate drifts."""
+    rounds = list(zip(answer["forward_s"], answer["backward_s"], answer["product_s"]))
+    rates = [answer["product_operations"] / product for _, _, product in rounds]
     operations = answer["operations"]
+
+    def share(count):
+        return statistics.median(count / (f + b) / rate for (f, b, _), rate in zip(rounds, rates))
+
     return {
-        "matrix_rate_gflop_s": rate / 1e9,
-        "block_s": seconds,
-        "share_matrices_only": operations["matrices"] / seconds / rate,
-        "share_with_attention": (operations["matrices"] + operations["attention"]) / seconds / rate,
+        "matrix_rate_gflop_s": statistics.median(rates) / 1e9,
+        "block_s": statistics.median(f + b for f, b, _ in rounds),
+        "share_matrices_only": share(operations["matrices"]),
+        "share_with_attention": share(operations["matrices"] + operations["attention"]),
     }
 
 
