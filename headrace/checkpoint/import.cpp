@@ -119,8 +119,9 @@ void check_tied_head(const ModelFolder& folder, const Targets& targets, Complain
     if (target.parameter->role != model::Role::kTokenEmbedding || target.source.empty()) continue;
     const auto head = folder.bytes(kTiedHead), embedding = folder.bytes(target.source);
     if (!std::ranges::equal(head, embedding)) {
-      complaints.add("unexpected",
-                     std::string(kTiedHead) + " (config.json ties it to " + target.source + ", and they differ)");
+      std::string text(kTiedHead);
+      text.append(" (config.json ties it to ").append(target.source).append(", and they differ)");
+      complaints.add("unexpected", text);
     }
   }
 }
