@@ -1,9 +1,6 @@
 #include "headrace/train/make_policy.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "headrace/base/errors.h"
