@@ -62,29 +62,29 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
     : model_(model),
       settings_(std::move(settings)),
       trained_(find_trained_blocks(model, settings_.is_frozen)),
-      device_(std::move(device)),
       device_budget_(std::make_shared<memory::Budget>("device", settings_.device_budget, "--device-budget")),
       host_budget_(std::make_shared<memory::Budget>("host", settings_.host_budget, "--host-budget")) {
   validate();
   num_device_blocks_ = std::max(0, settings_.num_device_blocks);
   shape_ = shape_of(1);
+  std::vector<Pieces> pieces;
   for (size_t i = 0; i < shape_.blocks.size(); ++i) {
-    pieces_.push_back(even_pieces(model_.blocks()[i].numel, shape_.blocks[i].num_pieces));
-    whole_blocks_.push_back(even_pieces(model_.blocks()[i].numel, 1));
+    pieces.push_back(even_pieces(model_.blocks()[i].numel, shape_.blocks[i].num_pieces));
   }
+  const double worker_bytes_per_s = settings_.host_bytes_per_s / settings_.host_workers;
+  lanes_ = std::make_shared<OffloadLanes>(
+      std::move(device), trained_, std::move(pieces),
+      std::vector(static_cast<size_t>(settings_.host_workers), device::Pace({.bytes_per_s = worker_bytes_per_s})));
   StorageShape shape;
   for (int32_t i = 0; i < shape_.num_blocks(); ++i) {
     shape.numel.push_back(model.blocks()[static_cast<size_t>(i)].numel);
     shape.slot.push_back(shape_.gradient_slot(i, num_device_blocks_));
     shape.is_device_block.push_back(i < num_device_blocks_);
   }
-  storage_.emplace(*device_, shape, trained_, weights, device_budget_, host_budget_);
+  lanes_->make_storage(shape, trained_, weights, device_budget_, host_budget_);
   arena_ = make_arena(device_budget_);
-  compute_.emplace(model_, storage_->blocks(), settings_.recompute, arena_);
+  compute_.emplace(model_, lanes_->storage().blocks(), settings_.recompute, arena_);
   squared_norms_.assign(shape.numel.size(), 0);
-  for (int32_t i = 0; i < settings_.host_workers; ++i) {
-    paces_.emplace_back(device::Rate{.bytes_per_s = settings_.host_bytes_per_s / settings_.host_workers});
-  }
   start_lanes();
 }
 
@@ -92,8 +92,12 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
 void Offload::start_lanes() {
   first_step_ = num_updates_;
   graphs_.clear();
-  executor_.emplace(executor_settings(),
-                    [this](const graph::Task& task, int32_t lane_index) { run(task, lane_index); });
+  lanes_->count_from(first_step_);
+  // The lanes' own work does not refer to this object: it may be gone when a lane that hung wakes.
+  executor_.emplace(executor_settings(), [this, lanes = lanes_](const graph::Task& task, int32_t lane_index) {
+    if (task.lane == LaneKind::kCompute) return run_compute(task);
+    lanes->run(task, lane_index);
+  });
 }
 
 Offload::~Offload() = default;
@@ -106,8 +110,8 @@ graph::ExecutorSettings Offload::executor_settings() const {
     executor.num_lanes[static_cast<size_t>(lane)] = 1;
   }
   executor.num_lanes[static_cast<size_t>(LaneKind::kHostUpdate)] = settings_.host_workers;
-  executor.on_lane_start = [this](LaneKind lane, int32_t index) {
-    const device::Cores& cores = device_->cores();
+  executor.on_lane_start = [lanes = lanes_](LaneKind lane, int32_t index) {
+    const device::Cores& cores = lanes->device().cores();
     if (lane == LaneKind::kHostUpdate) return device::pin_this_thread_to_one(cores.host, index);
     device::pin_this_thread(cores.host);
   };
@@ -173,14 +177,14 @@ StepResult Offload::step(const StepInput& input) {
   require_promised_rows(input);
   const OptimizerSettings& optimizer = settings_.optimizer;
   const float lagged = last_norm_ < 0 ? 1.0F : optim::clip_factor(last_norm_ * last_norm_, optimizer.clip);
-  update_of(num_updates_) = {{.learning_rate = input.learning_rate,
-                              .beta1 = optimizer.beta1,
-                              .beta2 = optimizer.beta2,
-                              .epsilon = optimizer.epsilon,
-                              .weight_decay = optimizer.weight_decay,
-                              .step = num_updates_ + 1},
-                             std::vector<float>(squared_norms_.size(), lagged),
-                             embedding_pieces(input)};
+  lanes_->update_of(num_updates_) = {{.learning_rate = input.learning_rate,
+                                      .beta1 = optimizer.beta1,
+                                      .beta2 = optimizer.beta2,
+                                      .epsilon = optimizer.epsilon,
+                                      .weight_decay = optimizer.weight_decay,
+                                      .step = num_updates_ + 1},
+                                     std::vector<float>(squared_norms_.size(), lagged),
+                                     embedding_pieces(input)};
   compute_->begin_step(input.micro_batches, static_cast<float>(1.0 / static_cast<double>(result.trained_tokens)),
                        result);
   result_ = &result;
@@ -192,7 +196,7 @@ StepResult Offload::step(const StepInput& input) {
   }
   result.stall_s = executor_->stall_s() - stalled_s;
   result.gradient_norm = gradient_norm();
-  result.clip_factor = update_of(num_updates_).clip_factor.front();
+  result.clip_factor = lanes_->update_of(num_updates_).clip_factor.front();
   last_norm_ = result.gradient_norm;
   ++num_updates_;
   choose_device_share(result);
@@ -203,7 +207,7 @@ StepResult Offload::step(const StepInput& input) {
 void Offload::choose_device_share(const StepResult& result) {
   if (settings_.num_device_blocks != kAutoShare || num_updates_ > 2) return;
   finish_updates();
-  const double host_s = 1e-9 * static_cast<double>(host_busy_ns_.exchange(0)) / settings_.host_workers;
+  const double host_s = lanes_->take_busy_s() / settings_.host_workers;
   if (num_updates_ < 2) return;
   const double hidden_s = result.forward_s + (clips_by_global_norm() ? 0 : result.backward_s);
   const double share = graph::device_share_without_stall({.forward_s = hidden_s, .host_update_s = host_s});
@@ -212,10 +216,10 @@ void Offload::choose_device_share(const StepResult& result) {
   int32_t blocks = 0;
   for (const int32_t all = shape_.num_blocks(); blocks < all; ++blocks) {
     const bool is_enough = static_cast<double>(numel) >= share * static_cast<double>(trained_.state_numel);
-    if (is_enough || storage_->bytes_to_move(static_cast<size_t>(blocks) + 1, trained_) > left) break;
+    if (is_enough || lanes_->storage().bytes_to_move(static_cast<size_t>(blocks) + 1, trained_) > left) break;
     numel += trained_.groups[static_cast<size_t>(blocks)].state_numel;
   }
-  storage_->move_to_device(*device_, static_cast<size_t>(blocks), trained_, num_updates_);
+  lanes_->storage().move_to_device(lanes_->device(), static_cast<size_t>(blocks), trained_, num_updates_);
   num_device_blocks_ = blocks;
   start_lanes();
 }
@@ -229,7 +233,7 @@ double Offload::gradient_norm() const {
 void Offload::throw_non_finite(const StepInput& input) {
   const double norm = gradient_norm();
   std::vector<model::BlockBuffers> without_gradients;  // their buffers are shared and may hold another block's
-  for (const model::BlockBuffers& block : storage_->blocks()) without_gradients.push_back({block.weights, {}});
+  for (const model::BlockBuffers& block : lanes_->storage().blocks()) without_gradients.push_back({block.weights, {}});
   std::string place = locate_non_finite(model_, without_gradients, input.micro_batches);
   for (size_t i = 0; i < squared_norms_.size(); ++i) {
     if (!std::isfinite(squared_norms_[i])) place += "; gradient of block " + model_.blocks()[i].name;
@@ -239,55 +243,37 @@ void Offload::throw_non_finite(const StepInput& input) {
 
 void Offload::finish_updates() { executor_->drain(); }
 
-void Offload::run(const graph::Task& task, int32_t lane_index) {
-  switch (task.kind) {
-    case TaskKind::kForward:
-    case TaskKind::kRecompute:
-    case TaskKind::kBackward:
-      return run_compute(task);
-    case TaskKind::kReduce:
-      return reduce();
-    case TaskKind::kDeviceUpdate:
-      return update_on_device(static_cast<size_t>(task.block));
-    case TaskKind::kOffload:
-      return copy_block(task, device::Direction::kToHost);
-    case TaskKind::kHostUpdate:
-      return update_block(task, lane_index);
-    case TaskKind::kFetch:
-      return copy_block(task, device::Direction::kToDevice);
-    default:
-      throw InternalError("policy.offload", graph::name_of(task) + " is no task of offloading.");
-  }
-}
-
 void Offload::run_compute(const graph::Task& task) {
+  if (task.kind == TaskKind::kReduce) return reduce();
+  if (task.kind == TaskKind::kDeviceUpdate) return update_on_device(static_cast<size_t>(task.block));
   compute_->run(task);
   if (compute_->completes_gradient(task)) complete_gradient(static_cast<size_t>(task.block));
 }
 
 // Norms are summed while backward goes on. Without a gate a gradient must be known to be sound before its update.
 void Offload::complete_gradient(size_t block) {
-  squared_norms_[block] = optim::squared_norm(trained_.groups[block], storage_->blocks()[block].gradients);
+  squared_norms_[block] = optim::squared_norm(trained_.groups[block], lanes_->storage().blocks()[block].gradients);
   if (block + 1 == squared_norms_.size() && !std::isfinite(result_->loss_sum)) throw NonFinite();
   if (!std::isfinite(squared_norms_[block])) throw NonFinite();
   if (settings_.clip_scope != ClipScope::kBlock) return;
-  update_of(num_updates_).clip_factor[block] = optim::clip_factor(squared_norms_[block], settings_.optimizer.clip);
+  lanes_->update_of(num_updates_).clip_factor[block] =
+      optim::clip_factor(squared_norms_[block], settings_.optimizer.clip);
 }
 
 void Offload::reduce() {
   const double norm = gradient_norm();
   const float factor = optim::clip_factor(norm * norm, settings_.optimizer.clip);
-  std::vector<float>& factors = update_of(num_updates_).clip_factor;
+  std::vector<float>& factors = lanes_->update_of(num_updates_).clip_factor;
   std::fill(factors.begin(), factors.end(), factor);
 }
 
 void Offload::update_on_device(size_t block) {
-  const Update& update = update_of(num_updates_);
+  const StepUpdate& update = lanes_->update_of(num_updates_);
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
-  at::Tensor weights = storage_->blocks()[block].weights;
-  optim::adamw_step(trained_.groups[block], weights, storage_->blocks()[block].gradients, storage_->device_state(block),
-                    step);
+  at::Tensor weights = lanes_->storage().blocks()[block].weights;
+  optim::adamw_step(trained_.groups[block], weights, lanes_->storage().blocks()[block].gradients,
+                    lanes_->storage().device_state(block), step);
 }
 
 // Only of a tied embedding: the head of the next step then waits for all of it, so that no update outlives that step.
@@ -298,11 +284,11 @@ bool Offload::sends_needed_rows_first() const {
 
 // Without knowledge of the next step every row is needed.
 Pieces Offload::embedding_pieces(const StepInput& input) {
-  if (!sends_needed_rows_first()) return {};
+  has_promised_rows_ = sends_needed_rows_first();
+  if (!has_promised_rows_) return {};
   const model::ParameterSpec& table = *model_.blocks().front().find(model::Role::kTokenEmbedding);
   const RowTable rows{table.offset, model_.shape().vocab_size, table.numel / model_.shape().vocab_size};
   promised_rows_ = input.next_micro_batches.empty() ? all_rows(rows.rows) : rows_of(input.next_micro_batches);
-  has_promised_rows_ = true;
   return needed_first_pieces(model_.blocks().front().numel, rows, promised_rows_, shape_.blocks.front().num_pieces);
 }
 
@@ -311,47 +297,6 @@ void Offload::require_promised_rows(const StepInput& input) {
   if (!has_promised_rows_) return;
   const std::vector<int64_t> rows = rows_of(input.micro_batches);
   if (!std::includes(promised_rows_.begin(), promised_rows_.end(), rows.begin(), rows.end())) finish_updates();
-}
-
-const std::vector<Stretch>& Offload::stretches_of(const graph::Task& task) const {
-  const auto block = static_cast<size_t>(task.block), piece = static_cast<size_t>(std::max(0, task.piece));
-  const Pieces& embedding = update_of(first_step_ + task.step).embedding;
-  const bool has_own = block == 0 && !embedding.empty();
-  const Pieces& pieces = has_own ? embedding : pieces_[block];
-  if (task.piece == graph::kWholeBlock && pieces.size() > 1) return whole_blocks_[block].front();
-  return pieces[piece];
-}
-
-void Offload::copy_block(const graph::Task& task, device::Direction direction) {
-  const auto block = static_cast<size_t>(task.block);
-  const HostBlock& host = storage_->host(block);
-  const model::BlockBuffers& buffers = storage_->blocks()[block];
-  const auto at = [](float* values, int64_t offset) { return reinterpret_cast<std::byte*>(values + offset); };
-  for (const Stretch& stretch : stretches_of(task)) {
-    const int64_t bytes = (stretch.end - stretch.begin) * kFloat;
-    if (direction == device::Direction::kToHost) {
-      device_->copy(direction, at(host.gradient, stretch.begin), at(buffers.gradients.data_ptr<float>(), stretch.begin),
-                    bytes);
-    } else {
-      device_->copy(direction, at(buffers.weights.data_ptr<float>(), stretch.begin), at(host.master, stretch.begin),
-                    bytes);
-    }
-    lane_bytes_[static_cast<size_t>(task.lane)] += bytes;
-  }
-}
-
-void Offload::update_block(const graph::Task& task, int32_t worker) {
-  const auto block = static_cast<size_t>(task.block);
-  const Update& update = update_of(first_step_ + task.step);
-  kernel::AdamWStep step = update.adamw;
-  step.gradient_scale = update.clip_factor[block];
-  const auto begin = std::chrono::steady_clock::now();
-  for (const Stretch& stretch : stretches_of(task)) {
-    update_on_host(trained_.groups[block], storage_->host(block), stretch.begin, stretch.end, step,
-                   paces_[static_cast<size_t>(worker)]);
-    lane_bytes_[static_cast<size_t>(task.lane)] += (stretch.end - stretch.begin) * kHostUpdateBytes;
-  }
-  host_busy_ns_ += (std::chrono::steady_clock::now() - begin).count();
 }
 
 }  // namespace headrace::policy

@@ -5,8 +5,6 @@
 // Threads: the trainer's is the compute lane; one thread a link direction, one a host worker (docs/threads.md).
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,14 +13,12 @@
 #include <vector>
 
 #include "headrace/device/device.h"
-#include "headrace/device/pace.h"
 #include "headrace/graph/executor.h"
 #include "headrace/graph/step_graph.h"
 #include "headrace/memory/arena.h"
-#include "headrace/policy/block_pieces.h"
 #include "headrace/policy/compute_lane.h"
+#include "headrace/policy/offload_lanes.h"
 #include "headrace/policy/offload_settings.h"
-#include "headrace/policy/offload_storage.h"
 #include "headrace/policy/policy.h"
 #include "headrace/policy/trained_blocks.h"
 
@@ -41,7 +37,7 @@ class Offload final : public Policy {
   StepResult step(const StepInput& input) override;
   void finish_updates() override;
 
-  std::span<const model::BlockBuffers> blocks() const override { return storage_->blocks(); }
+  std::span<const model::BlockBuffers> blocks() const override { return lanes_->storage().blocks(); }
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
   std::shared_ptr<memory::Arena> arena() const override { return arena_; }
@@ -57,61 +53,43 @@ class Offload final : public Policy {
   graph::StepShape shape_of(int32_t micro_batches) const;
 
   // [bytes] moved or touched by lanes of this kind since construction.
-  int64_t bytes_of(graph::LaneKind lane) const { return lane_bytes_[static_cast<size_t>(lane)].load(); }
+  int64_t bytes_of(graph::LaneKind lane) const { return lanes_->bytes_of(lane); }
   const memory::Budget& device_budget() const { return *device_budget_; }
   const memory::Budget& host_budget() const { return *host_budget_; }
 
  private:
-  // What the host workers need to know of a step; two, since a step's updates may run during the next step's forward.
-  struct Update {
-    kernel::AdamWStep adamw;
-    std::vector<float> clip_factor;  // by block
-    Pieces embedding;                // of block 0 in this step; empty: as in every step
-  };
   void validate() const;
   void start_lanes();
   void choose_device_share(const StepResult& result);
   graph::ExecutorSettings executor_settings() const;
-  Update& update_of(int64_t step) { return updates_[static_cast<size_t>(step % 2)]; }
-  const Update& update_of(int64_t step) const { return updates_[static_cast<size_t>(step % 2)]; }
   bool clips_by_global_norm() const;
   double gradient_norm() const;
-  void run(const graph::Task& task, int32_t lane_index);
   void run_compute(const graph::Task& task);
   void complete_gradient(size_t block);
   void reduce();
   void update_on_device(size_t block);
-  void copy_block(const graph::Task& task, device::Direction direction);
-  void update_block(const graph::Task& task, int32_t worker);
   OrderedJson stall_report() const;
   bool sends_needed_rows_first() const;
   Pieces embedding_pieces(const StepInput& input);
   void require_promised_rows(const StepInput& input);
-  const std::vector<Stretch>& stretches_of(const graph::Task& task) const;
   [[noreturn]] void throw_non_finite(const StepInput& input);
 
   const model::Model& model_;
   const OffloadSettings settings_;
   const TrainedBlocks trained_;
-  const std::unique_ptr<device::Device> device_;
   const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
-  graph::StepShape shape_;                     // with one micro-batch: blocks and their pieces
-  std::vector<Pieces> pieces_, whole_blocks_;  // by block
-  std::vector<int64_t> promised_rows_;         // of the embedding: those that the step before sent first
+  graph::StepShape shape_;               // with one micro-batch: blocks and their pieces
+  std::shared_ptr<OffloadLanes> lanes_;  // all that links and host workers touch
+  std::vector<int64_t> promised_rows_;   // of the embedding: those that the step before sent first
   bool has_promised_rows_ = false;
-  std::optional<OffloadStorage> storage_;
   std::shared_ptr<memory::Arena> arena_;  // activations and workspace
   std::optional<ComputeLane> compute_;
   std::map<std::pair<int32_t, bool>, graph::StepGraph> graphs_;  // by micro-batches and whether the norm gates updates
-  std::array<Update, 2> updates_;
-  std::vector<device::Pace> paces_;  // by host worker
-  std::array<std::atomic<int64_t>, graph::kNumLaneKinds> lane_bytes_{};
-  std::vector<double> squared_norms_;  // by block, of this step's gradient
-  StepResult* result_ = nullptr;       // of the step under way
-  double last_norm_ = -1;              // of the step before; negative: there was none
-  int64_t first_step_ = 0;             // num_updates_ when the lanes were started, from which they count
+  std::vector<double> squared_norms_;                            // by block, of this step's gradient
+  StepResult* result_ = nullptr;                                 // of the step under way
+  double last_norm_ = -1;                                        // of the step before; negative: there was none
+  int64_t first_step_ = 0;  // num_updates_ when the lanes were started, from which they count
   int32_t num_device_blocks_ = 0;
-  std::atomic<int64_t> host_busy_ns_ = 0;    // of all workers, since the step before
   int64_t num_updates_ = 0;                  // of every trained element so far
   std::optional<graph::Executor> executor_;  // last: its lanes use all of the above
 };

@@ -17,7 +17,7 @@ graph::Recording Offload::recording() {
 bool Offload::write_trace(std::ostream& out) {
   if (settings_.recorded_steps == 0 || num_updates_ == first_step_) return false;
   const graph::Recording recorded = recording();
-  const bool is_emulated = device_->kind() == device::Kind::kEmulated;
+  const bool is_emulated = lanes_->device().kind() == device::Kind::kEmulated;
   graph::write_chrome_trace(out, recorded.graph, recorded.timeline, is_emulated ? "offload (emulated)" : "offload");
   return true;
 }
@@ -41,7 +41,7 @@ OrderedJson Offload::report() const {
   for (const LaneKind lane : {LaneKind::kH2d, LaneKind::kD2h, LaneKind::kHostUpdate}) {
     lanes[std::string(graph::name_of(lane))] = bytes_of(lane);
   }
-  OrderedJson report = {{"device", device_->describe()},
+  OrderedJson report = {{"device", lanes_->device().describe()},
                         {"device_blocks", num_device_blocks_},
                         {"lane_bytes", lanes},
                         {"device_memory", device_budget_->to_json()},
