@@ -17,7 +17,7 @@ namespace headrace::policy {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kStandstill{1500};
+constexpr std::chrono::milliseconds kStandstill{4000};
 
 // An emulated device whose link breaks, or stands still, at one of its copies.
 class FaultyDevice final : public device::Device {
@@ -81,7 +81,7 @@ TEST_F(OffloadFaultTest, ABrokenLinkEndsTheRunWithItsOwnErrorWithinTwoSeconds) {
 // A lane that hung is left behind and wakes when the policy is long gone: what it works on must still be there (the
 // address sanitizer looks).
 TEST_F(OffloadFaultTest, ALaneThatStandsStillIsNamedAfterItsDeadline) {
-  auto policy = make(FaultyDevice::Fault::kIsSlow, 0, /*deadline_s=*/0.1);
+  auto policy = make(FaultyDevice::Fault::kIsSlow, 0, /*deadline_s=*/1);
   const Clock::time_point begin = Clock::now();
   try {
     policy->step({0, batches_, 1e-3});
@@ -93,7 +93,7 @@ TEST_F(OffloadFaultTest, ALaneThatStandsStillIsNamedAfterItsDeadline) {
   }
   policy.reset();
   EXPECT_LT(Clock::now() - begin, kStandstill) << "the end waited for the lane";
-  std::this_thread::sleep_until(begin + 2 * kStandstill);
+  std::this_thread::sleep_until(begin + kStandstill + kStandstill / 4);
 }
 
 }  // namespace
