@@ -82,7 +82,7 @@ TEST(ExecutorFault, TheFirstOfManyErrorsIsKept) {
   StepShape shape = equal_blocks(2);
   shape.host_workers = 2;
   EXPECT_THAT(error_of(executor, exact_overlap_step(shape), 1), HasSubstr("first."));
-  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_THAT(error_of(executor, exact_overlap_step(shape), 1), HasSubstr("first."));
 }
 
@@ -142,17 +142,17 @@ TEST(ExecutorFault, ATaskThatHangsIsNamedAndLeftBehind) {
     const auto start = Clock::now();
     {
       ExecutorSettings settings = all_lanes(1);
-      settings.deadline_s = 0.1;
+      settings.deadline_s = 0.5;
       Executor executor(settings, [gate, in_drain](const Task& task, int32_t) {
         if (task.kind == TaskKind::kHostUpdate && task.block == 2 && task.step == (in_drain ? 1 : 0)) gate->pass();
       });
       const std::string text = error_of(executor, exact_overlap_step(equal_blocks(3)), 2);
       EXPECT_THAT(text, AllOf(HasSubstr("[graph.executor] lane host_update[0] has been running host_update(block 2, "),
-                              HasSubstr("longer than the deadline of 0.1 s.")));
+                              HasSubstr("longer than the deadline of 0.5 s.")));
       EXPECT_EQ(error_of(executor, exact_overlap_step(equal_blocks(3)), 1), text);
     }
-    EXPECT_GE(seconds_since(start), 0.1);
-    EXPECT_LT(seconds_since(start), 2);
+    EXPECT_GE(seconds_since(start), 0.5);
+    EXPECT_LT(seconds_since(start), 10);
     gate->open_and_wait_for(1);
   }
 }
@@ -161,7 +161,7 @@ TEST(ExecutorFault, ALaneThatHangsWhileStartingIsNamed) {
   const auto gate = std::make_shared<Gate>();
   {
     ExecutorSettings settings = all_lanes(2);
-    settings.deadline_s = 0.05;
+    settings.deadline_s = 0.5;
     settings.on_lane_start = [gate](LaneKind kind, int32_t) {
       if (kind == LaneKind::kH2d) gate->pass();
     };
@@ -174,10 +174,10 @@ TEST(ExecutorFault, ALaneThatHangsWhileStartingIsNamed) {
 // Long tasks are no hang as long as each keeps the deadline; a slow compute task has none.
 TEST(ExecutorFault, ManyTasksWithinTheDeadlineAreNoHang) {
   ExecutorSettings settings = all_lanes(1);
-  settings.deadline_s = 0.2;
+  settings.deadline_s = 0.5;
   Executor executor(settings, [](const Task& task, int32_t) {
-    if (task.kind == TaskKind::kHostUpdate) std::this_thread::sleep_for(std::chrono::milliseconds(40));
-    if (task.kind == TaskKind::kReduce) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    if (task.kind == TaskKind::kHostUpdate) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (task.kind == TaskKind::kReduce) std::this_thread::sleep_for(std::chrono::milliseconds(700));
   });
   EXPECT_EQ(error_of(executor, exact_overlap_step(equal_blocks(8, true)), 1), "");
 }
