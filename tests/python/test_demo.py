@@ -9,12 +9,17 @@ import pytest
 from conftest import ROOT
 
 PROGRAM = """#!{python}
-import json, sys
+import json, os, sys
 command, tuned = sys.argv[1], "result" in " ".join(sys.argv)
 open({log!r}, "a").write(json.dumps(sys.argv[1:]) + "\\n")
 print("progress goes to standard error", file=sys.stderr)
 if command == {fails!r}:
     sys.exit(3)
+if command == "train":
+    out = sys.argv[sys.argv.index("--out") + 1]
+    if os.path.exists(out) and "--overwrite" not in sys.argv:
+        sys.exit(2)
+    os.makedirs(out, exist_ok=True)
 print("a line before the result")
 print(json.dumps({{"eval": {{"loss": 3.0, "perplexity": {after} if tuned else 20.0, "tokens": 9}}, "generate": {{"text": "one\\ntwo"}},
   "train": {{"steps": 5, "tokens": 90, "trained_tokens": 40, "trained_tokens_per_s": 8.0}}}}[command]))
@@ -53,6 +58,12 @@ def test_demo_ends_with_the_perplexities(checkout):
     assert all(call[-1] == "--json" for call in calls)
     assert calls[2][calls[2].index("--steps") + 1] == "5"
     assert "heldout" not in " ".join(calls[2])
+
+
+def test_demo_can_be_run_again(checkout):
+    assert run_demo(checkout).returncode == 0
+    done = run_demo(checkout)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("command", ["eval", "generate", "train"])
