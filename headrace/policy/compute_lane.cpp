@@ -14,7 +14,7 @@ ComputeLane::ComputeLane(const model::Model& model, const std::vector<model::Blo
     : model_(model), blocks_(blocks), recompute_(recompute), arena_(std::move(arena)) {}
 
 void ComputeLane::begin_step(std::span<const model::Batch> batches, float grad_scale, StepResult& result) {
-  clear();
+  micros_.clear();  // a broken step may have left tapes
   batches_ = batches;
   grad_scale_ = grad_scale;
   result_ = &result;
@@ -22,8 +22,6 @@ void ComputeLane::begin_step(std::span<const model::Batch> batches, float grad_s
   for (MicroBatch& micro : micros_) micro.tapes.resize(blocks_.size());
   has_gradient_.assign(blocks_.size(), false);
 }
-
-void ComputeLane::clear() { micros_.clear(); }
 
 bool ComputeLane::completes_gradient(const graph::Task& task) const {
   return task.kind == graph::TaskKind::kBackward && static_cast<size_t>(task.micro_batch) + 1 == batches_.size();

@@ -29,9 +29,6 @@ class ComputeLane {
   // True when the task was the last that adds to its block's gradient.
   bool completes_gradient(const graph::Task& task) const;
 
-  // Drops what a broken step left.
-  void clear();
-
  private:
   struct MicroBatch {
     std::vector<model::BlockTape> tapes;  // by block

@@ -188,6 +188,7 @@ StepResult Offload::step(const StepInput& input) {
   compute_->begin_step(input.micro_batches, static_cast<float>(1.0 / static_cast<double>(result.trained_tokens)),
                        result);
   result_ = &result;
+  std::fill(squared_norms_.begin(), squared_norms_.end(), 0.0);
   const double stalled_s = executor_->stall_s();
   try {
     executor_->run_step(graph);
@@ -232,12 +233,12 @@ double Offload::gradient_norm() const {
 
 void Offload::throw_non_finite(const StepInput& input) {
   const double norm = gradient_norm();
-  std::vector<model::BlockBuffers> without_gradients;  // their buffers are shared and may hold another block's
-  for (const model::BlockBuffers& block : lanes_->storage().blocks()) without_gradients.push_back({block.weights, {}});
-  std::string place = locate_non_finite(model_, without_gradients, input.micro_batches);
-  for (size_t i = 0; i < squared_norms_.size(); ++i) {
-    if (!std::isfinite(squared_norms_[i])) place += "; gradient of block " + model_.blocks()[i].name;
+  // Of the gradients only that of the block which ended the step: other buffers may hold another block's.
+  std::vector<model::BlockBuffers> buffers = lanes_->storage().blocks();
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    if (std::isfinite(squared_norms_[i])) buffers[i].gradients.reset();
   }
+  const std::string place = locate_non_finite(model_, buffers, input.micro_batches);
   throw RunError("policy.step", non_finite_text({input.step, result_->loss(), norm}, place, clips_by_global_norm()));
 }
 
@@ -268,12 +269,14 @@ void Offload::reduce() {
 }
 
 void Offload::update_on_device(size_t block) {
+  const auto begin = std::chrono::steady_clock::now();
   const StepUpdate& update = lanes_->update_of(num_updates_);
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
   at::Tensor weights = lanes_->storage().blocks()[block].weights;
   optim::adamw_step(trained_.groups[block], weights, lanes_->storage().blocks()[block].gradients,
                     lanes_->storage().device_state(block), step);
+  result_->update_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 // Only of a tied embedding: the head of the next step then waits for all of it, so that no update outlives that step.

@@ -34,7 +34,6 @@ class OffloadLanes {
                std::vector<device::Pace> paces);
 
   device::Device& device() { return *device_; }
-  const TrainedBlocks& trained() const { return trained_; }
   OffloadStorage& storage() { return *storage_; }
   const OffloadStorage& storage() const { return *storage_; }
   // Once, before the first task.

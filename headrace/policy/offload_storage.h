@@ -41,7 +41,8 @@ class OffloadStorage {
   OffloadStorage& operator=(const OffloadStorage&) = delete;
 
   // Moves masters and moments of the first `num_blocks` blocks, which is_device_block does not name yet, to the device:
-  // their gradients get buffers of their own. Nothing may be under way. Throws CapacityError; nothing is moved then.
+  // their gradients get buffers of their own; on the host their place stays taken. Nothing may be under way. Throws
+  // CapacityError; nothing is moved then.
   void move_to_device(device::Device& device, size_t num_blocks, const TrainedBlocks& trained, int64_t num_updates);
   // [bytes] of the device that this takes.
   int64_t bytes_to_move(size_t num_blocks, const TrainedBlocks& trained) const;

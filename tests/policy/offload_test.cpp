@@ -218,6 +218,23 @@ TEST_F(OffloadTest, ANonFiniteGradientIsNamedAndUpdatesNothing) {
   EXPECT_TRUE(at::equal(policy.blocks()[1].weights, weights[1]));
 }
 
+// A gradient that overflows while weights, outputs and loss are sound: the element is named, with shared buffers too.
+TEST_F(OffloadTest, AnOverflowingGradientIsNamedByItsElement) {
+  auto weights = random_weights(model_, 1);
+  const model::ParameterSpec* norm = model_.blocks().back().find(model::Role::kFinalNorm);
+  weights.back().slice(0, norm->offset, norm->offset + norm->numel).fill_(0.0F);
+  weights.back()[norm->offset] = 1e-30F;
+  weights.front().mul_(1e37F);  // logits stay near zero, the gradient of the final norm does not
+  Offload policy(model_, device::make_emulated_device({}), weights, {.optimizer = kOptimizer, .gradient_slots = 1});
+  try {
+    policy.step({0, batches(1, 1), 1e-3});
+    FAIL() << "an overflow went unseen";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find(", gradient "), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("element"), std::string::npos) << error.what();
+  }
+}
+
 // The relaxed ways to clip, against the same maths written out.
 TEST_F(OffloadTest, ALaggedNormClipsByTheStepBefore) {
   const auto policy = make({.optimizer = {.clip = 0.1}, .clip_norm = ClipNorm::kLagged});
