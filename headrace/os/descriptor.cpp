@@ -1,40 +1,48 @@
 #include "headrace/os/descriptor.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <string>
 #include <utility>
 
-#include "headrace/base/errors.h"
+#include "headrace/base/units.h"
+#include "headrace/os/file.h"
+#include "headrace/os/file_system.h"
 
 namespace headrace::os {
 
-Descriptor::Descriptor(std::string_view place, const std::filesystem::path& path, int flags, unsigned mode) {
-  do {
-    descriptor_ = ::open(path.c_str(), flags | O_CLOEXEC, mode);
-  } while (descriptor_ < 0 && errno == EINTR);
-  if (descriptor_ < 0) throw IoError(place, "cannot open", path.native(), errno);
+Descriptor::Descriptor(std::string_view place, const std::filesystem::path& path, int flags, unsigned mode)
+    : descriptor_(uninterrupted([&] { return file_system().open(path, flags, mode); })) {
+  if (descriptor_ < 0) throw io_error(place, "cannot open", path, errno);
 }
 
 Descriptor::~Descriptor() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ >= 0) file_system().close(descriptor_);
 }
 
 int Descriptor::release() { return std::exchange(descriptor_, -1); }
 
-size_t read_fully(int descriptor, char* bytes, size_t length, int64_t offset, const std::filesystem::path& path) {
+IoError io_error(std::string_view place, std::string_view what, const std::filesystem::path& path, int error_number) {
+  if (error_number != ENOSPC && error_number != EDQUOT) return {place, what, path.native(), error_number};
+  std::string free = "an unknown number of bytes";
+  try {
+    free = format_bytes(free_bytes(path));
+  } catch (const Error&) {
+    // the message matters more than this number
+  }
+  return {place, what, path.native(), error_number,
+          "Its disk has " + free + " free for us. Free space there or choose another folder."};
+}
+
+size_t read_fully(std::string_view place, int descriptor, std::span<std::byte> bytes, int64_t offset,
+                  const std::filesystem::path& path) {
   size_t done = 0;
-  while (done < length) {
-    const ssize_t got = ::read(descriptor, bytes + done, length - done);
+  while (done < bytes.size()) {
+    const int64_t got = uninterrupted([&] { return file_system().read(descriptor, bytes.subspan(done)); });
     if (got == 0) break;
-    if (got > 0) {
-      done += static_cast<size_t>(got);
-    } else if (errno != EINTR) {
+    if (got < 0) {
       const std::string where = "cannot read at offset " + std::to_string(offset + static_cast<int64_t>(done)) + " of";
-      throw IoError("os.read", where, path.native(), errno);
+      throw io_error(place, where, path, errno);
     }
+    done += static_cast<size_t>(got);
   }
   return done;
 }

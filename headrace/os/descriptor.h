@@ -3,10 +3,14 @@
 
 #include <sys/types.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string_view>
+
+#include "headrace/base/errors.h"
 
 namespace headrace::os {
 
@@ -26,7 +30,21 @@ class Descriptor {
   int descriptor_;
 };
 
-// Up to `length` bytes; fewer only at the end of the file. Throws IoError with the offset.
-size_t read_fully(int descriptor, char* bytes, size_t length, int64_t offset, const std::filesystem::path& path);
+// The result of `call`, repeated as long as a signal interrupts it.
+template <typename Call>
+auto uninterrupted(const Call& call) {
+  while (true) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+// "[place] <what> <path>: <reason>." For a full disk the hint says how many bytes are free where `path` lies.
+IoError io_error(std::string_view place, std::string_view what, const std::filesystem::path& path, int error_number);
+
+// Up to `bytes.size()` bytes; fewer only at the end of the file. `offset` [bytes] is where the descriptor stands, for
+// the message. Throws IoError (`place`).
+size_t read_fully(std::string_view place, int descriptor, std::span<std::byte> bytes, int64_t offset,
+                  const std::filesystem::path& path);
 
 }  // namespace headrace::os

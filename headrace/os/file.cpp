@@ -2,17 +2,18 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <span>
 #include <system_error>
 
 #include "headrace/base/errors.h"
 #include "headrace/os/descriptor.h"
+#include "headrace/os/file_system.h"
+#include "headrace/os/folder.h"
 
 namespace headrace::os {
 namespace {
@@ -30,12 +31,6 @@ fs::path temporary_beside(const fs::path& path) {
   return folder_of(path) / ("." + path.filename().native() + suffix);
 }
 
-void rename_or_throw(const fs::path& from, const fs::path& to) {
-  if (std::rename(from.c_str(), to.c_str()) != 0) {
-    throw IoError("os.publish", "cannot rename " + from.native() + " to", to.native(), errno);
-  }
-}
-
 bool is_full_folder(const fs::path& path) {
   std::error_code error;
   return fs::is_directory(path, error) && !fs::is_empty(path, error);
@@ -43,13 +38,10 @@ bool is_full_folder(const fs::path& path) {
 
 // Puts `temporary` in the place of a full folder; afterwards the old contents lie in the returned folder.
 fs::path swap_in(const fs::path& temporary, const fs::path& final_path) {
-  if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, final_path.c_str(), RENAME_EXCHANGE) == 0) return temporary;
-  if (errno != EINVAL && errno != ENOSYS) {
-    throw IoError("os.publish", "cannot swap " + temporary.native() + " with", final_path.native(), errno);
-  }
+  if (exchange_names(temporary, final_path)) return temporary;
   const fs::path old = temporary_beside(final_path);
-  rename_or_throw(final_path, old);
-  rename_or_throw(temporary, final_path);
+  rename_path(final_path, old);
+  rename_path(temporary, final_path);
   return old;
 }
 
@@ -92,7 +84,8 @@ std::string read_file(const fs::path& path, int64_t max_bytes) {
     const size_t step =
         std::max(kMinReadChunk, done == 0 ? static_cast<size_t>(guess) + 1 : std::min(done, kMaxReadChunk));
     contents.resize(done + step);
-    const size_t got = read_fully(descriptor.get(), contents.data() + done, step, static_cast<int64_t>(done), path);
+    const auto rest = std::as_writable_bytes(std::span(contents)).subspan(done);
+    const size_t got = read_fully("os.read", descriptor.get(), rest, static_cast<int64_t>(done), path);
     done += got;
     if (static_cast<int64_t>(done) > max_bytes) {
       const int64_t size = std::max<int64_t>(facts.st_size, static_cast<int64_t>(done));
@@ -114,10 +107,9 @@ void write_file_atomically(const fs::path& path, std::string_view contents) {
     file.write(contents);
     file.sync();
     file.close();
-    rename_or_throw(temporary, path);
+    rename_path(temporary, path);
   } catch (...) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
+    file_system().remove_file(temporary);
     throw;
   }
   sync_folder(folder_of(path));
@@ -126,7 +118,7 @@ void write_file_atomically(const fs::path& path, std::string_view contents) {
 void publish_folder(const fs::path& temporary, const fs::path& final_path, IfExists if_exists) {
   sync_folder(temporary);
   if (!is_full_folder(final_path)) {
-    rename_or_throw(temporary, final_path);
+    rename_path(temporary, final_path);
     sync_folder(folder_of(final_path));
     return;
   }
@@ -136,27 +128,23 @@ void publish_folder(const fs::path& temporary, const fs::path& final_path, IfExi
   }
   const fs::path old = swap_in(temporary, final_path);
   sync_folder(folder_of(final_path));
-  std::error_code error;
-  fs::remove_all(old, error);
-  if (error) throw IoError("os.publish", "cannot remove the replaced folder", old.native(), error.value());
+  remove_tree(old);
 }
 
 void sync_folder(const fs::path& folder) {
   const Descriptor descriptor("os.sync", folder, O_RDONLY | O_DIRECTORY);
-  while (::fsync(descriptor.get()) != 0) {
-    if (errno == EINTR) continue;
-    if (errno == EINVAL || errno == EROFS) return;  // a file system that keeps no folders to sync
-    throw IoError("os.sync", "cannot sync", folder.native(), errno);
-  }
+  if (uninterrupted([&] { return file_system().sync(descriptor.get()); }) == 0) return;
+  // EINVAL and EROFS: a file system that keeps no folders to sync.
+  if (errno != EINVAL && errno != EROFS) throw io_error("os.sync", "cannot sync the folder", folder, errno);
 }
 
 int64_t free_bytes(const fs::path& path) {
   std::error_code error;
   fs::path existing = fs::absolute(path, error);
   while (!fs::exists(existing, error) && existing.has_relative_path()) existing = existing.parent_path();
-  struct statvfs facts {};
-  if (::statvfs(existing.c_str(), &facts) != 0) throw IoError("os.free_bytes", "cannot examine", path.native(), errno);
-  return static_cast<int64_t>(facts.f_bavail) * static_cast<int64_t>(facts.f_frsize);
+  const int64_t free = uninterrupted([&] { return file_system().free_bytes(existing); });
+  if (free < 0) throw IoError("os.free_bytes", "cannot examine", path.native(), errno);
+  return free;
 }
 
 fs::path child_of(const fs::path& folder, std::string_view name) {

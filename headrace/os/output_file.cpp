@@ -2,14 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <string>
 #include <utility>
 
-#include "headrace/base/errors.h"
 #include "headrace/os/descriptor.h"
+#include "headrace/os/file_system.h"
 
 namespace headrace::os {
 
@@ -18,14 +17,14 @@ OutputFile::OutputFile(std::filesystem::path path, Mode mode) : path_(std::move(
   Descriptor descriptor("os.write", path_, flags, 0666);
   if (mode == Mode::kAppend) {
     struct stat facts {};
-    if (::fstat(descriptor.get(), &facts) != 0) throw IoError("os.write", "cannot examine", path_.native(), errno);
+    if (::fstat(descriptor.get(), &facts) != 0) throw io_error("os.write", "cannot examine", path_, errno);
     offset_ = facts.st_size;
   }
   descriptor_ = descriptor.release();
 }
 
 OutputFile::~OutputFile() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (descriptor_ >= 0) file_system().close(descriptor_);
 }
 
 OutputFile::OutputFile(OutputFile&& other) noexcept
@@ -33,7 +32,7 @@ OutputFile::OutputFile(OutputFile&& other) noexcept
 
 OutputFile& OutputFile::operator=(OutputFile&& other) noexcept {
   if (this != &other) {
-    if (descriptor_ >= 0) ::close(descriptor_);
+    if (descriptor_ >= 0) file_system().close(descriptor_);
     path_ = std::move(other.path_);
     descriptor_ = std::exchange(other.descriptor_, -1);
     offset_ = other.offset_;
@@ -51,36 +50,31 @@ void OutputFile::write(std::string_view text) { write(std::as_bytes(std::span(te
 void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
+    const auto rest = bytes.subspan(done);
     const int64_t at = offset + static_cast<int64_t>(done);
-    const ssize_t wrote = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done, at);
+    const int64_t wrote = uninterrupted([&] { return file_system().write_at(descriptor_, rest, at); });
     if (wrote > 0) {
       done += static_cast<size_t>(wrote);
       continue;
     }
     // POSIX allows 0 only for empty writes; a file system that returns it anyway must not make us spin.
-    const int error = wrote == 0 ? EIO : errno;
-    if (error == EINTR) continue;
-    throw IoError("os.write",
-                  "wrote " + std::to_string(done) + " of " + std::to_string(bytes.size()) + " bytes at offset " +
-                      std::to_string(offset) + " of",
-                  path_.native(), error, error == ENOSPC ? "Free space on this disk or choose another folder." : "");
+    const std::string what = "wrote " + std::to_string(done) + " of " + std::to_string(bytes.size()) +
+                             " bytes at offset " + std::to_string(offset) + " of";
+    throw io_error("os.write", what, path_, wrote == 0 ? EIO : errno);
   }
 }
 
 void OutputFile::sync() {
-  while (::fsync(descriptor_) != 0) {
-    if (errno == EINTR) continue;
-    // Pipes and devices cannot be synced and need not be.
-    if (errno == EINVAL || errno == EROFS) return;
-    throw IoError("os.write", "cannot sync", path_.native(), errno);
-  }
+  if (uninterrupted([&] { return file_system().sync(descriptor_); }) == 0) return;
+  // Pipes and devices cannot be synced and need not be.
+  if (errno != EINVAL && errno != EROFS) throw io_error("os.write", "cannot sync", path_, errno);
 }
 
 void OutputFile::close() {
   const int descriptor = std::exchange(descriptor_, -1);
   // After EINTR the descriptor is gone on Linux: closing again could close another thread's file.
-  if (descriptor >= 0 && ::close(descriptor) != 0 && errno != EINTR) {
-    throw IoError("os.write", "cannot close", path_.native(), errno);
+  if (descriptor >= 0 && file_system().close(descriptor) != 0 && errno != EINTR) {
+    throw io_error("os.write", "cannot close", path_, errno);
   }
 }
 

@@ -16,8 +16,9 @@ class OutputFile {
     kAppend,  // a new file, or an old one continued at its end
   };
 
-  // All members throw IoError (place "os.write") naming path, errno and, for writes, the offset. Short writes and
-  // interrupted calls are continued.
+  // All members throw IoError (place "os.write") naming path, errno and, for writes, the offset and both counts; for a
+  // full disk also what is free. Short writes and interrupted calls are continued. After a failed sync the bytes may
+  // be lost for good, even if a second one succeeds (Linux forgets the error): write the file anew.
   explicit OutputFile(std::filesystem::path path, Mode mode = Mode::kCreate);
   // Closes without reporting errors: call close() to see them.
   ~OutputFile();
