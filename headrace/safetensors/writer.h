@@ -15,15 +15,9 @@
 #include <vector>
 
 #include "headrace/os/output_file.h"
-#include "headrace/safetensors/dtype.h"
+#include "headrace/safetensors/shard_layout.h"
 
 namespace headrace::safetensors {
-
-struct PlannedTensor {
-  std::string name;
-  DType dtype = DType::kF32;
-  std::vector<int64_t> shape;
-};
 
 struct WriterOptions {
   int64_t max_shard_bytes = 5'000'000'000;  // >= 1; data of one file. A larger tensor gets a file of its own
@@ -32,9 +26,8 @@ struct WriterOptions {
 
 class Writer {
  public:
-  // Splits the plan into shards in its order and checks the free space. Throws ConfigError for an impossible plan (a
-  // name twice or empty, a negative or overflowing shape, max_shard_bytes < 1), CapacityError when the disk holds less
-  // than the files need, IoError. `folder` is created when missing.
+  // Splits the plan into shards (lay_out_shards, whose ConfigError it throws) and checks the free space: CapacityError
+  // when the disk holds less than the files need, IoError. `folder` is created when missing.
   Writer(std::filesystem::path folder, std::vector<PlannedTensor> plan, WriterOptions options = {});
   // Removes what finish() did not publish.
   ~Writer();
@@ -58,21 +51,17 @@ class Writer {
  private:
   struct Shard {
     std::string name;
-    std::vector<size_t> tensors;  // positions in plan_, in the order of their data
-    std::string head;             // header length and header
-    int64_t data_bytes = 0;
+    ShardLayout layout;
     size_t num_left = 0;  // tensors not yet written
     std::optional<os::OutputFile> file;
   };
   struct Spot {
     size_t shard;
-    int64_t offset;  // [bytes] in the shard's file
-    int64_t length;
+    PlacedTensor placed;
     bool written = false;
   };
 
-  void split_into_shards();
-  void lay_out(size_t shard);
+  void lay_out();
   void check_free_space() const;
   void open_shard(Shard& shard);
   void publish_index() const;
