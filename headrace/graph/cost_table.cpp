@@ -19,10 +19,10 @@ Seconds fields_of(LaneCost& cost) {
 }
 
 Seconds fields_of(BlockCost& cost) {
-  return {{"forward_s", &cost.forward_s},
-          {"recompute_s", &cost.recompute_s},
-          {"backward_s", &cost.backward_s},
-          {"device_update_s", &cost.device_update_s}};
+  return {{"forward_s", &cost.forward_s},   {"recompute_s", &cost.recompute_s},
+          {"backward_s", &cost.backward_s}, {"device_update_s", &cost.device_update_s},
+          {"split_s", &cost.split_s},       {"merge_s", &cost.merge_s},
+          {"release_s", &cost.release_s},   {"adopt_s", &cost.adopt_s}};
 }
 
 template <typename Cost>
@@ -106,28 +106,42 @@ class Reader {
   std::string source_;
 };
 
+// All pieces together.
 double compute_cost(const Task& task, const CostTable& table) {
-  if (task.kind == TaskKind::kReduce) return table.reduce_s;
+  if (task.kind == TaskKind::kReduce && task.block == kWholeModel) return table.reduce_s;
   if (task.block < 0 || static_cast<size_t>(task.block) >= table.blocks.size()) {
     throw InternalError(
         kPlace, name_of(task) + " has no cost in a table of " + std::to_string(table.blocks.size()) + " blocks.");
   }
-  const BlockCost& block = table.blocks[static_cast<size_t>(task.block)];
-  switch (task.kind) {
-    case TaskKind::kForward:
-      return block.forward_s;
-    case TaskKind::kRecompute:
-      return block.recompute_s;
-    case TaskKind::kBackward:
-      return block.backward_s;
-    case TaskKind::kDeviceUpdate:
-      return block.device_update_s;
-    default:
-      throw InternalError(kPlace, name_of(task) + " has no cost on the compute lane.");
-  }
+  const auto field = field_of(task.kind);
+  if (field == nullptr) throw InternalError(kPlace, name_of(task) + " has no cost on the compute lane.");
+  return table.blocks[static_cast<size_t>(task.block)].*field;
 }
 
 }  // namespace
+
+double BlockCost::*field_of(TaskKind kind) {
+  switch (kind) {
+    case TaskKind::kForward:
+      return &BlockCost::forward_s;
+    case TaskKind::kRecompute:
+      return &BlockCost::recompute_s;
+    case TaskKind::kBackward:
+      return &BlockCost::backward_s;
+    case TaskKind::kDeviceUpdate:
+      return &BlockCost::device_update_s;
+    case TaskKind::kReduce:
+      return &BlockCost::split_s;
+    case TaskKind::kMerge:
+      return &BlockCost::merge_s;
+    case TaskKind::kRelease:
+      return &BlockCost::release_s;
+    case TaskKind::kAdopt:
+      return &BlockCost::adopt_s;
+    default:
+      return nullptr;
+  }
+}
 
 OrderedJson CostTable::to_json() const {
   OrderedJson json;
@@ -145,10 +159,12 @@ OrderedJson CostTable::to_json() const {
 CostTable cost_table_from_json(const Json& json, std::string_view source) { return Reader(source).read(json); }
 
 void assign_costs(TaskGraph& graph, const CostTable& table) {
-  for (Task& task : graph.tasks) {
+  const std::vector<int32_t> pieces = num_pieces_of(graph);
+  for (size_t i = 0; i < graph.tasks.size(); ++i) {
+    Task& task = graph.tasks[i];
     const LaneCost& lane = table.of(task.lane);
     task.cost_s = task.lane == LaneKind::kCompute
-                      ? compute_cost(task, table)
+                      ? compute_cost(task, table) / pieces[i]
                       : static_cast<double>(task.bytes) * lane.seconds_per_byte + lane.seconds_per_task;
   }
 }

@@ -17,13 +17,20 @@ struct LaneCost {
   double seconds_per_task = 0;  // latency of a link, overhead of a host task
 };
 
-// [s] of one block on the compute lane, each with one micro-batch but for device_update_s.
+// [s] of one block on the compute lane: the first three with one micro-batch, the others once a step with all pieces.
 struct BlockCost {
   double forward_s = 0;
   double recompute_s = 0;
   double backward_s = 0;
   double device_update_s = 0;
+  double split_s = 0;  // reduce of the block: norm, column scores and split of its gradient
+  double merge_s = 0;
+  double release_s = 0;
+  double adopt_s = 0;
 };
+
+// The field that says what a task of this kind costs; null when it is none that the compute lane does for a block.
+double BlockCost::*field_of(TaskKind kind);
 
 enum class CostSource { kDescribed, kMeasured };
 
@@ -36,8 +43,7 @@ struct CostTable {
   LaneCost& of(LaneKind lane) { return lanes[static_cast<size_t>(lane)]; }
   const LaneCost& of(LaneKind lane) const { return lanes[static_cast<size_t>(lane)]; }
   // {"source": "described", "lanes": {"h2d": {"seconds_per_byte": 4e-11, "seconds_per_task": 1e-5}, ...},
-  //  "blocks": [{"forward_s": ..., "recompute_s": ..., "backward_s": ..., "device_update_s": ...}, ...], "reduce_s":
-  //  ...}
+  //  "blocks": [{"forward_s": ..., "recompute_s": ..., (the other fields of BlockCost)}, ...], "reduce_s": ...}
   OrderedJson to_json() const;
 };
 
@@ -45,7 +51,8 @@ struct CostTable {
 // `source` and the key when one is unknown or a value is no finite number >= 0.
 CostTable cost_table_from_json(const Json& json, std::string_view source);
 
-// Sets cost_s of every task. Throws InternalError when a task's block is not in the table.
+// Sets cost_s of every task; on the compute lane pieces share a block's cost evenly. Throws InternalError when a task's
+// block is not in the table.
 void assign_costs(TaskGraph& graph, const CostTable& table);
 
 }  // namespace headrace::graph

@@ -38,21 +38,6 @@ struct LineFit {
   }
 };
 
-double* field_of(BlockCost& cost, TaskKind kind) {
-  switch (kind) {
-    case TaskKind::kForward:
-      return &cost.forward_s;
-    case TaskKind::kRecompute:
-      return &cost.recompute_s;
-    case TaskKind::kBackward:
-      return &cost.backward_s;
-    case TaskKind::kDeviceUpdate:
-      return &cost.device_update_s;
-    default:
-      return nullptr;
-  }
-}
-
 }  // namespace
 
 CostTable measured_costs(const TaskGraph& graph, const Timeline& timeline, const Window& window) {
@@ -61,6 +46,7 @@ CostTable measured_costs(const TaskGraph& graph, const Timeline& timeline, const
   CostTable table;
   table.source = CostSource::kMeasured;
   int32_t num_blocks = 0;
+  const std::vector<int32_t> pieces = num_pieces_of(graph);
   for (size_t i = 0; i < graph.tasks.size(); ++i) {
     const Task& task = graph.tasks[i];
     const TaskRun& run = timeline.runs[i];
@@ -69,7 +55,7 @@ CostTable measured_costs(const TaskGraph& graph, const Timeline& timeline, const
     const double seconds = to_seconds(run.end_ns - run.start_ns);
     if (task.lane == LaneKind::kCompute) {
       Mean& mean = compute[{task.kind, task.block}];
-      mean.seconds += seconds;
+      mean.seconds += seconds * pieces[i];  // of all of them, if they are alike
       ++mean.count;
     } else {
       lanes[static_cast<size_t>(task.lane)].add(static_cast<double>(task.bytes), seconds);
@@ -78,9 +64,11 @@ CostTable measured_costs(const TaskGraph& graph, const Timeline& timeline, const
   table.blocks.resize(static_cast<size_t>(num_blocks));
   for (const auto& [name, mean] : compute) {
     const auto& [kind, block] = name;
-    if (kind == TaskKind::kReduce) table.reduce_s = mean.value();
-    if (block == kWholeModel) continue;
-    if (double* field = field_of(table.blocks[static_cast<size_t>(block)], kind)) *field = mean.value();
+    if (block == kWholeModel) {
+      if (kind == TaskKind::kReduce) table.reduce_s = mean.value();
+    } else if (const auto field = field_of(kind)) {
+      table.blocks[static_cast<size_t>(block)].*field = mean.value();
+    }
   }
   for (size_t lane = 0; lane < kNumLaneKinds; ++lane) table.lanes[lane] = lanes[lane].line();
   return table;

@@ -1,5 +1,8 @@
 #include "headrace/graph/task_graph.h"
 
+#include <map>
+#include <tuple>
+
 namespace headrace::graph {
 namespace {
 
@@ -13,7 +16,9 @@ std::string name_of(const Task& task) {
   if (task.block != kWholeModel) name += "block " + std::to_string(task.block) + ", ";
   if (task.micro_batch != kWholeStep) name += "micro-batch " + std::to_string(task.micro_batch) + ", ";
   if (task.piece != kWholeBlock) name += "piece " + std::to_string(task.piece) + ", ";
-  return name + "step " + std::to_string(task.step) + ")";
+  name += "step " + std::to_string(task.step) + ")";
+  const bool has_lanes = task.kind == TaskKind::kRelease || task.kind == TaskKind::kAdopt;
+  return has_lanes ? name + " on " + std::string(name_of(task.lane)) : name;
 }
 
 int32_t TaskGraph::add(const Task& task) {
@@ -31,6 +36,19 @@ Neighbours successors_of(const TaskGraph& graph) {
   Neighbours successors(graph.tasks.size());
   for (const Edge& edge : graph.edges) successors[static_cast<size_t>(edge.from)].push_back(edge.to);
   return successors;
+}
+
+std::vector<int32_t> num_pieces_of(const TaskGraph& graph) {
+  std::map<std::tuple<int64_t, TaskKind, LaneKind, int32_t, int32_t>, int32_t> counts;
+  std::vector<const int32_t*> count_of;
+  for (const Task& task : graph.tasks) {
+    int32_t& count = counts[{task.step, task.kind, task.lane, task.block, task.micro_batch}];
+    ++count;
+    count_of.push_back(&count);
+  }
+  std::vector<int32_t> pieces;
+  for (const int32_t* count : count_of) pieces.push_back(*count);
+  return pieces;
 }
 
 std::vector<Edge> edges_with_program_order(const TaskGraph& graph) {

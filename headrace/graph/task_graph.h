@@ -22,12 +22,14 @@ struct Task {
   int32_t micro_batch = kWholeStep;
   int32_t piece = kWholeBlock;  // a range of the block's rows
   int64_t step = 0;
-  int64_t bytes = 0;     // moved over a link, or touched by a host update; 0 for computation
-  int64_t deadline = 0;  // rank, within its step, of the forward that needs it first; smaller is needed earlier
-  double cost_s = 0;     // [s] estimate, see assign_costs
+  int64_t bytes = 0;      // moved over a link, or touched by a host update; 0 for computation
+  int64_t deadline = 0;   // rank, within its step, of the forward that needs it first; smaller is needed earlier
+  int64_t due_steps = 0;  // [steps] after its own in which its deadline counts
+  double cost_s = 0;      // [s] estimate, see assign_costs
 };
 
-// "forward(block 3, micro-batch 1, step 5)", "fetch(block 3, piece 0, step 5)".
+// "forward(block 3, micro-batch 1, step 5)", "fetch(block 3, piece 0, step 5)"; with the lane where a kind of task is
+// done on several: "adopt(block 3, step 5) on h2d".
 std::string name_of(const Task& task);
 
 // `to` starts only after `from` has ended. Indices into TaskGraph::tasks.
@@ -53,6 +55,9 @@ struct TaskGraph {
 using Neighbours = std::vector<std::vector<int32_t>>;
 Neighbours predecessors_of(const TaskGraph& graph);
 Neighbours successors_of(const TaskGraph& graph);
+
+// By task: the tasks of its kind, lane, block, micro-batch and step, itself among them; more than one are its pieces.
+std::vector<int32_t> num_pieces_of(const TaskGraph& graph);
 
 // The edges and, for lanes that run in program order, an edge from each task to the next of its lane.
 std::vector<Edge> edges_with_program_order(const TaskGraph& graph);

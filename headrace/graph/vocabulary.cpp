@@ -6,7 +6,8 @@ namespace {
 constexpr std::array<std::string_view, kNumLaneKinds> kLaneNames = {"compute",    "h2d",         "d2h", "file_read",
                                                                     "file_write", "host_update", "net"};
 constexpr std::array<std::string_view, kNumTaskKinds> kTaskNames = {
-    "fetch", "forward", "recompute", "backward", "offload", "device_update", "host_update", "reduce", "snapshot"};
+    "fetch",  "forward",  "recompute",  "backward", "offload", "device_update", "host_update",
+    "reduce", "snapshot", "accumulate", "merge",    "release", "adopt"};
 
 }  // namespace
 

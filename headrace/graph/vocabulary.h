@@ -22,10 +22,14 @@ enum class TaskKind : uint8_t {
   kOffload,
   kDeviceUpdate,
   kHostUpdate,
-  kReduce,
-  kSnapshot
+  kReduce,  // of the whole model: its gradient's norm; of a block: norm, column scores and split of its gradient
+  kSnapshot,
+  kAccumulate,  // adds an arrived gradient to its window's running sum, on a host lane
+  kMerge,       // puts fetched deferred columns into the device's weights
+  kRelease,     // of columns that leave the device: compute gathers their state, d2h brings it down
+  kAdopt        // of columns that come to the device: a host lane updates and gathers, h2d brings up, compute scatters
 };
-inline constexpr size_t kNumTaskKinds = 9;
+inline constexpr size_t kNumTaskKinds = 13;
 
 // "compute", "h2d", ...; "unknown" for a value outside the enumeration.
 std::string_view name_of(LaneKind lane);

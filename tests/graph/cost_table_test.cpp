@@ -13,14 +13,36 @@ TEST(CostTable, SurvivesJson) {
   CostTable table;
   table.source = CostSource::kMeasured;
   table.of(LaneKind::kH2d) = {.seconds_per_byte = 4.1e-11, .seconds_per_task = 1.7e-5};
-  table.blocks = {{.forward_s = 0.1, .recompute_s = 0.2, .backward_s = 0.3, .device_update_s = 0.4}, {}};
+  table.blocks = {{.forward_s = 0.1, .recompute_s = 0.2, .backward_s = 0.3, .device_update_s = 0.4},
+                  {.split_s = 0.6, .merge_s = 0.7, .release_s = 0.8, .adopt_s = 0.9}};
   table.reduce_s = 0.5;
   const std::string text = table.to_json().dump();
   const CostTable back = read(text);
   EXPECT_EQ(back.to_json().dump(), text);
   EXPECT_EQ(back.of(LaneKind::kH2d).seconds_per_task, 1.7e-5);
   EXPECT_EQ(back.blocks[0].device_update_s, 0.4);
+  EXPECT_EQ(back.blocks[1].split_s, 0.6);
+  EXPECT_EQ(back.blocks[1].adopt_s, 0.9);
   EXPECT_EQ(back.source, CostSource::kMeasured);
+}
+
+TEST(CostTable, PiecesShareWhatABlockCosts) {
+  CostTable table;
+  table.blocks = {{}, {.split_s = 6, .merge_s = 4, .release_s = 3, .adopt_s = 2}};
+  table.reduce_s = 9;
+  table.of(LaneKind::kH2d).seconds_per_task = 5;
+  TaskGraph graph;
+  for (int32_t piece = 0; piece < 3; ++piece) graph.add({.kind = TaskKind::kReduce, .block = 1, .piece = piece});
+  for (int32_t piece = 0; piece < 2; ++piece) graph.add({.kind = TaskKind::kMerge, .block = 1, .piece = piece});
+  graph.add({.kind = TaskKind::kReduce, .block = 1, .step = 1});
+  graph.add({.kind = TaskKind::kReduce});
+  graph.add({.kind = TaskKind::kRelease, .block = 1});
+  graph.add({.kind = TaskKind::kAdopt, .block = 1});
+  graph.add({.kind = TaskKind::kAdopt, .lane = LaneKind::kH2d, .block = 1});
+  assign_costs(graph, table);
+  std::vector<double> costs;
+  for (const Task& task : graph.tasks) costs.push_back(task.cost_s);
+  EXPECT_EQ(costs, (std::vector<double>{2, 2, 2, 2, 2, 6, 9, 3, 2, 5}));
 }
 
 TEST(CostTable, WhatIsLeftOutCostsNothing) {

@@ -103,5 +103,32 @@ TEST(MeasuredCosts, OnlyTasksThatEndWithinTheWindowCount) {
   EXPECT_EQ(measured.blocks[0].forward_s, 0);
 }
 
+// Of work on the compute lane that is done for a block by pieces; whole-model reduces stand apart.
+TEST(MeasuredCosts, PiecesCountTogether) {
+  CostTable table;
+  table.reduce_s = 0.5;
+  table.blocks = {{}, {.split_s = 6, .merge_s = 4, .release_s = 3, .adopt_s = 2}};
+  TaskGraph graph;
+  graph.set_lanes(LaneKind::kCompute, 1);
+  for (int64_t step = 0; step < 3; ++step) {
+    for (const TaskKind kind : {TaskKind::kReduce, TaskKind::kMerge, TaskKind::kRelease, TaskKind::kAdopt}) {
+      for (int32_t piece = 0; piece < 4; ++piece) {
+        graph.add({.kind = kind, .block = 1, .piece = piece, .step = step});
+      }
+    }
+    graph.add({.kind = TaskKind::kReduce, .step = step});
+  }
+  assign_costs(graph, table);
+  const Timeline timeline = simulate(graph);
+  for (const Window& window : {whole_run(timeline), Window{to_ns(1.6), to_ns(20)}}) {  // the other cuts through pieces
+    const CostTable measured = measured_costs(graph, timeline, window);
+    EXPECT_NEAR(measured.reduce_s, table.reduce_s, 1e-9);
+    EXPECT_NEAR(measured.blocks[1].split_s, table.blocks[1].split_s, 1e-9);
+    EXPECT_NEAR(measured.blocks[1].merge_s, table.blocks[1].merge_s, 1e-9);
+    EXPECT_NEAR(measured.blocks[1].release_s, table.blocks[1].release_s, 1e-9);
+    EXPECT_NEAR(measured.blocks[1].adopt_s, table.blocks[1].adopt_s, 1e-9);
+  }
+}
+
 }  // namespace
 }  // namespace headrace::graph
