@@ -5,7 +5,7 @@ namespace headrace::graph {
 ReadyQueue::Key ReadyQueue::key_of(const Task& task, int64_t number) {
   if (in_program_order_) return {0, 0, number};
   if (order_ == Order::kArrival) return {num_arrived_++, 0, number};
-  return {task.step, task.deadline, number};
+  return {task.step + task.due_steps, task.deadline, number};
 }
 
 void ReadyQueue::announce(int64_t number) {

@@ -14,7 +14,7 @@ namespace headrace::graph {
 
 // How lanes that do not run in program order choose among ready tasks.
 enum class Order {
-  kDeadline,  // earlier step first, in it the smaller deadline: what the next forward needs first goes first
+  kDeadline,  // due in the earlier step first, in it the smaller deadline: what is needed first goes first
   kArrival    // the one that became ready first
 };
 

@@ -68,8 +68,9 @@ TEST(Executor, ASlowUpdateRunsWhileTheNextStepsEarlyForwardsDo) {
   executor.drain();
 }
 
-// A forward makes the updates of three blocks ready at once, the block needed first added last; then a backward.
-StepGraph three_updates() {
+// A forward makes the updates of three blocks ready at once, the block needed first added last; then a backward. The
+// deadline of block 0 counts `due_steps` later.
+StepGraph three_updates(int64_t due_steps = 0) {
   StepGraph step;
   step.graph.set_lanes(LaneKind::kCompute, 1);
   step.graph.set_lanes(LaneKind::kHostUpdate, 1);
@@ -79,31 +80,38 @@ StepGraph three_updates() {
         forward,
         step.graph.add(
             {.kind = TaskKind::kHostUpdate, .lane = LaneKind::kHostUpdate, .block = block, .deadline = block}));
+    if (block == 0) step.graph.tasks.back().due_steps = due_steps;
   }
   step.graph.add({.kind = TaskKind::kBackward, .block = 0});
   return step;
 }
 
-// The first update runs until those of the second step are ready too.
+// As 10 * step + block, over two steps. The first update runs until those of the second step are ready too.
+std::vector<int64_t> order_of_updates(Order order, int64_t due_steps) {
+  ExecutorSettings settings = all_lanes(1);
+  settings.order = order;
+  std::vector<int64_t> updated;
+  std::latch all_ready(1);
+  Executor executor(settings, [&](const Task& task, int32_t) {
+    if (task.kind == TaskKind::kBackward && task.step == 1) all_ready.count_down();
+    if (task.kind != TaskKind::kHostUpdate) return;
+    all_ready.wait();
+    updated.push_back(10 * task.step + task.block);
+  });
+  executor.run_step(three_updates(due_steps));
+  executor.run_step(three_updates(due_steps));
+  executor.drain();
+  return updated;
+}
+
 TEST(Executor, ReadyTasksGoByStepThenDeadlineOrAsTheyArrived) {
-  for (const Order order : {Order::kDeadline, Order::kArrival}) {
-    ExecutorSettings settings = all_lanes(1);
-    settings.order = order;
-    std::vector<int64_t> updated;  // 10 * step + block
-    std::latch all_ready(1);
-    Executor executor(settings, [&](const Task& task, int32_t) {
-      if (task.kind == TaskKind::kBackward && task.step == 1) all_ready.count_down();
-      if (task.kind != TaskKind::kHostUpdate) return;
-      all_ready.wait();
-      updated.push_back(10 * task.step + task.block);
-    });
-    executor.run_step(three_updates());
-    executor.run_step(three_updates());
-    executor.drain();
-    const bool by_deadline = order == Order::kDeadline;
-    EXPECT_EQ(updated,
-              by_deadline ? (std::vector<int64_t>{0, 1, 2, 10, 11, 12}) : (std::vector<int64_t>{2, 1, 0, 12, 11, 10}));
-  }
+  EXPECT_EQ(order_of_updates(Order::kDeadline, 0), (std::vector<int64_t>{0, 1, 2, 10, 11, 12}));
+  EXPECT_EQ(order_of_updates(Order::kArrival, 0), (std::vector<int64_t>{2, 1, 0, 12, 11, 10}));
+}
+
+TEST(Executor, WhatIsDueStepsLaterGivesWayToWhatIsDueBefore) {
+  EXPECT_EQ(order_of_updates(Order::kDeadline, 1), (std::vector<int64_t>{1, 2, 0, 11, 12, 10}));
+  EXPECT_EQ(order_of_updates(Order::kDeadline, 3), (std::vector<int64_t>{1, 2, 11, 12, 0, 10}));
 }
 
 TEST(Executor, DrainWaitsForEveryTask) {
