@@ -52,7 +52,8 @@ class Executor {
   // before. Throws what a task threw, on whatever lane, at the next compute task's start or at once where it waits, and
   // RunError naming lane and task when one hung; the first of them is kept: no task starts any more, lanes stop after
   // their current one, and every call throws the same. Throws InternalError, and runs on, when the step is not valid,
-  // needs lanes that are not there or waits for a task that the step before does not have.
+  // needs lanes that are not there or waits for a task that the step before does not have. Earlier steps are forgotten
+  // when all their tasks have ended: an edge from one is then satisfied, and that it has such a task is not checked.
   void run_step(const StepGraph& step);
 
   // Returns when every task of every step has ended. Throws like run_step.

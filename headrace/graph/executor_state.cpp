@@ -50,22 +50,18 @@ int64_t Executor::State::now_ns() const {
 
 void Executor::State::require_runnable(const StepGraph& step) const {
   require_valid(step.graph);
+  require_joinable(step);
   for (size_t i = 0; i < kNumLaneKinds; ++i) {
     if (step.graph.num_lanes[i] <= settings.num_lanes[i]) continue;
     throw InternalError(kPlace, "the step needs " + std::to_string(step.graph.num_lanes[i]) + " lanes " +
                                     std::string(name_of(static_cast<LaneKind>(i))) + ", there are " +
                                     std::to_string(settings.num_lanes[i]) + ".");
   }
-  for (const CrossStepEdge& edge : step.from_previous) {
-    if (edge.to >= 0 && static_cast<size_t>(edge.to) < step.graph.tasks.size()) continue;
-    throw InternalError(kPlace, "an edge from the previous step to task " + std::to_string(edge.to) + ", of " +
-                                    std::to_string(step.graph.tasks.size()) + ".");
-  }
 }
 
 void Executor::State::hand_over(const StepGraph& step, int64_t called_ns) {
   auto running = std::make_unique<RunningStep>(step, num_steps, num_tasks, called_ns);
-  if (!steps.empty()) running->wait_for(*steps.back());
+  running->wait_for(steps);
   RunningStep& added = *running;
   steps.push_back(std::move(running));
   ++num_steps;
@@ -130,18 +126,16 @@ void Executor::State::end(const TaskRef& ref, int64_t end_ns) {
   for (const int32_t successor : step.successors[at]) {
     if (step.arrive(successor)) make_ready({&step, successor});
   }
-  if (!step.next_successors[at].empty()) {
-    RunningStep& next = *find(step.first_number + static_cast<int64_t>(step.runs.size())).step;
-    for (const int32_t successor : step.next_successors[at]) {
-      if (next.arrive(successor)) make_ready({&next, successor});
-    }
+  for (const int64_t number : step.later_successors[at]) {
+    const TaskRef later = find(number);
+    if (later.step->arrive(later.index)) make_ready(later);
   }
   --step.num_left;
   if (--num_left == 0) trainer_wake.notify_one();
   drop_ended_steps();
 }
 
-// The last one stays: the next step may wait for its tasks.
+// The last one stays: the next step must be able to tell whether it has the tasks it is waited for.
 void Executor::State::drop_ended_steps() {
   const auto kept = static_cast<size_t>(std::max<int64_t>(1, settings.recorded_steps));
   while (steps.size() > kept && steps.front()->has_ended()) steps.pop_front();

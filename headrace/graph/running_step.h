@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "headrace/graph/step_graph.h"
@@ -15,9 +17,10 @@ struct RunningStep {
   // `first_number` is the number of its first task in the run; the others follow.
   RunningStep(const StepGraph& step, int64_t step_number, int64_t first_number, int64_t called_ns);
 
-  // Adds the edges from the step before to its tasks that have not ended. Throws InternalError, with nothing changed,
-  // when `previous` lacks a task that this step waits for.
-  void wait_for(RunningStep& previous);
+  // Adds the edges from `earlier` steps, the last of them the one right before, to its tasks that have not ended. A
+  // step that is no longer among them has ended and keeps nothing waiting. Throws InternalError, with nothing changed,
+  // when one that is lacks a task that this step waits for.
+  void wait_for(const std::deque<std::unique_ptr<RunningStep>>& earlier);
 
   const Task& task_at(int32_t index) const { return step.graph.tasks[static_cast<size_t>(index)]; }
   TaskRun& run_of(int32_t index) { return runs[static_cast<size_t>(index)]; }
@@ -29,8 +32,8 @@ struct RunningStep {
   int64_t first_number;
   int64_t called_ns;  // when the trainer handed the step over
   StepIndex names;
-  Neighbours successors;       // by task, in this step
-  Neighbours next_successors;  // by task, in the step after
+  Neighbours successors;                               // by task, in this step
+  std::vector<std::vector<int64_t>> later_successors;  // by task, in later steps: by number in the run
   std::vector<int32_t> num_missing;
   std::vector<bool> task_has_ended;
   std::vector<TaskRun> runs;

@@ -50,6 +50,7 @@ std::vector<int64_t> step_ends_ns(const TaskGraph& graph, const Timeline& timeli
     int64_t& end = ends[static_cast<size_t>(graph.tasks[i].step - first)];
     end = std::max(end, timeline.runs[i].end_ns);
   }
+  for (size_t step = 1; step < ends.size(); ++step) ends[step] = std::max(ends[step], ends[step - 1]);
   return ends;
 }
 

@@ -33,8 +33,8 @@ double to_seconds(int64_t ns);
 // From 0 to the end of the last task.
 Window whole_run(const Timeline& timeline);
 
-// By step from the graph's first: the end of its last task on the compute lane. What the next forward waits for counts
-// to the next step.
+// By step from the graph's first: the end of its last task on the compute lane, that of the step before where it has
+// none. What the next forward waits for counts to the next step.
 std::vector<int64_t> step_ends_ns(const TaskGraph& graph, const Timeline& timeline);
 
 // The second half of the steps, when what the first ones found idle has worn off. The graph has at least two steps.

@@ -34,10 +34,10 @@ void check_lanes(const TaskGraph& graph, Faults& faults) {
 }
 
 void check_tasks(const TaskGraph& graph, Faults& faults) {
-  std::set<std::tuple<TaskKind, int32_t, int32_t, int32_t, int64_t>> seen;
+  std::set<std::tuple<TaskKind, LaneKind, int32_t, int32_t, int32_t, int64_t>> seen;
   double total_s = 0;
   for (const Task& task : graph.tasks) {
-    if (!seen.insert({task.kind, task.block, task.micro_batch, task.piece, task.step}).second) {
+    if (!seen.insert({task.kind, task.lane, task.block, task.micro_batch, task.piece, task.step}).second) {
       faults.push_back({FaultKind::kRepeatedTask, name_of(task) + " is there twice."});
     }
     if (!(task.cost_s >= 0) || !(task.cost_s <= kMaxRun_s)) {

@@ -13,7 +13,7 @@ enum class FaultKind {
   kTooManyLanes,    // several lanes of a kind of which there is one
   kUnknownTask,     // an edge to or from a task that does not exist
   kSelfEdge,        // a task that waits for itself
-  kRepeatedTask,    // two tasks of the same kind, block, micro-batch, piece and step
+  kRepeatedTask,    // two tasks of the same kind, lane, block, micro-batch, piece and step
   kBadCost,         // negative, not finite, or beyond what can be timed
   kBackwardInTime,  // an edge from a later step to an earlier one
   kCycle            // tasks that wait for each other, program order of the compute lane included
