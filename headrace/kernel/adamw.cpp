@@ -10,91 +10,41 @@
 #define HWY_TARGET_INCLUDE "headrace/kernel/adamw.cpp"
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
-// After highway.h: they hold code for the target at hand.
-#include "headrace/kernel/adamw_storage-inl.h"
+// After highway.h: it holds code for the target at hand.
+#include "headrace/kernel/adamw_pass-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace headrace::kernel::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE void update(D d, V& master, V& m, V& v, V gradient, const AdamWConstants& c) {
-  gradient = hn::Mul(gradient, hn::Set(d, c.gradient_scale));
-  m = hn::Add(hn::Mul(m, hn::Set(d, c.beta1)), hn::Mul(gradient, hn::Set(d, c.one_minus_beta1)));
-  v = hn::Add(hn::Mul(v, hn::Set(d, c.beta2)), hn::Mul(hn::Mul(gradient, gradient), hn::Set(d, c.one_minus_beta2)));
-  const V denominator = hn::Add(hn::Mul(hn::Sqrt(v), hn::Set(d, c.second_correction)), hn::Set(d, c.epsilon));
-  master = hn::Sub(hn::Mul(master, hn::Set(d, c.keep)), hn::Div(hn::Mul(m, hn::Set(d, c.step_size)), denominator));
-}
-
-template <class Master, class GradientIn>
-struct Pass {
-  Master master;
-  float* HWY_RESTRICT m;
-  float* HWY_RESTRICT v;
-  GradientIn gradient;
-  const AdamWConstants& constants;
-
-  template <class D, class Store>
-  HWY_INLINE void update_at(D d, size_t i, const Store& store) const {
-    auto master_i = master.load(d, i), m_i = hn::LoadU(d, m + i), v_i = hn::LoadU(d, v + i);
-    update(d, master_i, m_i, v_i, gradient.load(d, i), constants);
-    hn::StoreU(m_i, d, m + i);
-    hn::StoreU(v_i, d, v + i);
-    store(d, master_i, i);
-  }
-
-  HWY_INLINE void prefetch(size_t i) const {
-    master.prefetch(i);
-    prefetch_block(m + i);
-    prefetch_block(v + i);
-    gradient.prefetch(i);
-  }
-
-  // Blocks of whole cache lines between single elements. Nothing but speed depends on where the blocks begin.
-  void run(size_t count) const {
-    const hn::CappedTag<float, kMaxLanes> d;
-    const hn::CappedTag<float, 1> one;
-    const auto store = [this](auto tag, auto value, size_t i) { master.store(tag, value, i); };
-    size_t i = 0;
-    for (const size_t head = std::min(count, master.elements_before_a_line()); i < head; ++i) update_at(one, i, store);
-    for (; i + kBlock <= count; i += kBlock) {
-      prefetch(i);
-      typename Master::Block block;
-      const auto store_in_block = [&](auto tag, auto value, size_t at) { block.store(tag, value, master, at, at - i); };
-      for (size_t j = 0; j < kBlock; j += hn::Lanes(d)) update_at(d, i + j, store_in_block);
-      block.finish(master, i);
-    }
-    for (; i < count; ++i) update_at(one, i, store);
-    master.finish();
-  }
-};
-
 template <class Master, class GradientIn>
 void run(const Master& master, const Moments& moments, const GradientIn& gradient, size_t count,
-         const AdamWConstants& c) {
-  Pass<Master, GradientIn>{master, moments.m, moments.v, gradient, c}.run(count);
+         const StepConstants& c) {
+  Pass<Master, Scaled<GradientIn>, SameCorrection>{master,         moments.m, moments.v, {gradient, c.gradient_scale},
+                                                   {c.correction}, c.adamw}
+      .run(count);
 }
 
 template <class Master>
 void run_with(const Master& master, const Moments& moments, const GradientPointers& gradient, size_t count,
-              const AdamWConstants& c) {
+              const StepConstants& c) {
   if (gradient.fp32 != nullptr) return run(master, moments, Fp32Gradient{gradient.fp32}, count, c);
   run(master, moments, Bf16Gradient{gradient.bf16}, count, c);
 }
 
 void adamw_plain(const MasterPointers& p, const Moments& moments, const GradientPointers& gradient, size_t count,
-                 const AdamWConstants& c) {
-  run_with(Fp32Master{p.fp32}, moments, gradient, count, c);
+                 const StepConstants& c) {
+  run_with(Fp32Master{{p.fp32}, {}}, moments, gradient, count, c);
 }
 
 void adamw_rounded(const MasterPointers& p, const Moments& moments, const GradientPointers& gradient, size_t count,
-                   const AdamWConstants& c) {
-  run_with(Fp32MasterBf16Weight{p.fp32, p.bf16}, moments, gradient, count, c);
+                   const StepConstants& c) {
+  run_with(Fp32MasterBf16Weight{{p.fp32}, p.bf16}, moments, gradient, count, c);
 }
 
 void adamw_split(const MasterPointers& p, const Moments& moments, const GradientPointers& gradient, size_t count,
-                 const AdamWConstants& c) {
-  run_with(HalvedMaster{p.bf16, p.lower}, moments, gradient, count, c);
+                 const StepConstants& c) {
+  run_with(HalvedMaster{{}, p.bf16, p.lower}, moments, gradient, count, c);
 }
 
 }  // namespace headrace::kernel::HWY_NAMESPACE
@@ -107,15 +57,6 @@ namespace {
 HWY_EXPORT(adamw_plain);
 HWY_EXPORT(adamw_rounded);
 HWY_EXPORT(adamw_split);
-
-size_t length(const Gradient& gradient) {
-  return std::visit([](const auto& span) { return span.size(); }, gradient);
-}
-
-GradientPointers pointers(const Gradient& gradient) {
-  if (const auto* fp32 = std::get_if<std::span<const float>>(&gradient)) return {fp32->data(), nullptr};
-  return {nullptr, &std::get<std::span<const Bf16>>(gradient).data()->bits};
-}
 
 // Whether there is anything to update.
 bool check(std::initializer_list<size_t> lengths, int64_t step) {

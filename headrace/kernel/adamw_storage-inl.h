@@ -19,7 +19,7 @@ namespace headrace::kernel::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr size_t kLineBytes = 64;
-constexpr size_t kBlock = 32;           // [elements] two lines of fp32, one of 16-bit halves
+constexpr size_t kBlock = kAdamWBlock;
 constexpr size_t kMaxLanes = 16;        // a block is a whole number of vectors
 constexpr size_t kPrefetchAhead = 512;  // [bytes]
 
@@ -56,8 +56,9 @@ HWY_INLINE hn::Vec<Halves<D>> rounded(D d, hn::Vec<D> x) {
   return narrow(d, hn::IfThenElse(hn::RebindMask(w, hn::IsNaN(x)), quiet, nearest));
 }
 
-struct Fp32Gradient {
-  const float* HWY_RESTRICT values;
+template <class Float>
+struct Fp32Values {
+  Float* HWY_RESTRICT values;
 
   template <class D>
   HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
@@ -65,6 +66,8 @@ struct Fp32Gradient {
   }
   HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
 };
+
+using Fp32Gradient = Fp32Values<const float>;
 
 struct Bf16Gradient {
   const uint16_t* HWY_RESTRICT values;
@@ -86,24 +89,22 @@ struct PlainBlock {
   HWY_INLINE void finish(const Master&, size_t) const {}
 };
 
-struct Fp32Master {
-  using Block = PlainBlock<Fp32Master>;
-  float* HWY_RESTRICT values;
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
-    return hn::LoadU(d, values + i);
-  }
-  template <class D>
-  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
-    hn::StoreU(value, d, values + i);
-  }
-  HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
+// A master whose stores all go through the cache.
+struct CachedMaster {
   HWY_INLINE size_t elements_before_a_line() const { return 0; }
   HWY_INLINE void finish() const {}
 };
 
-struct HalvedMaster {
+struct Fp32Master : Fp32Values<float>, CachedMaster {
+  using Block = PlainBlock<Fp32Master>;
+
+  template <class D>
+  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
+    hn::StoreU(value, d, values + i);
+  }
+};
+
+struct HalvedMaster : CachedMaster {
   using Block = PlainBlock<HalvedMaster>;
   uint16_t* HWY_RESTRICT upper;
   int16_t* HWY_RESTRICT lower;
@@ -128,19 +129,33 @@ struct HalvedMaster {
     prefetch_block(upper + i);
     prefetch_block(lower + i);
   }
-  HWY_INLINE size_t elements_before_a_line() const { return 0; }
-  HWY_INLINE void finish() const {}
 };
 
 // The weight is only written: whole lines go past the cache, which saves reading them first.
-struct Fp32MasterBf16Weight {
+struct Fp32MasterBf16Weight : Fp32Values<float> {
+  uint16_t* HWY_RESTRICT weight;
+
+  template <class D>
+  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i, uint16_t* weight_i) const {
+    hn::StoreU(value, d, values + i);
+    hn::StoreU(rounded(d, value), Halves<D>(), weight_i);
+  }
+  template <class D>
+  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
+    store(d, value, i, weight + i);
+  }
+  HWY_INLINE size_t elements_before_a_line() const {
+    return (kLineBytes - reinterpret_cast<uintptr_t>(weight) % kLineBytes) % kLineBytes / sizeof(uint16_t);
+  }
+  // Other threads must see what was streamed.
+  HWY_INLINE void finish() const { hwy::FlushStream(); }
+
   struct Block {
     HWY_ALIGN uint16_t weights[kBlock];
 
     template <class D>
     HWY_INLINE void store(D d, hn::Vec<D> value, const Fp32MasterBf16Weight& master, size_t at, size_t in_block) {
-      hn::StoreU(value, d, master.values + at);
-      hn::StoreU(rounded(d, value), Halves<D>(), weights + in_block);
+      master.store(d, value, at, weights + in_block);
     }
     HWY_INLINE void finish(const Fp32MasterBf16Weight& master, size_t block) const {
       const hn::CappedTag<uint16_t, 8> d;
@@ -148,24 +163,6 @@ struct Fp32MasterBf16Weight {
         hn::Stream(hn::Load(d, weights + j), d, master.weight + block + j);
     }
   };
-  float* HWY_RESTRICT values;
-  uint16_t* HWY_RESTRICT weight;
-
-  template <class D>
-  HWY_INLINE hn::Vec<D> load(D d, size_t i) const {
-    return hn::LoadU(d, values + i);
-  }
-  template <class D>
-  HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
-    hn::StoreU(value, d, values + i);
-    hn::StoreU(rounded(d, value), Halves<D>(), weight + i);
-  }
-  HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
-  HWY_INLINE size_t elements_before_a_line() const {
-    return (kLineBytes - reinterpret_cast<uintptr_t>(weight) % kLineBytes) % kLineBytes / sizeof(uint16_t);
-  }
-  // Other threads must see what was streamed.
-  HWY_INLINE void finish() const { hwy::FlushStream(); }
 };
 
 }  // namespace headrace::kernel::HWY_NAMESPACE

@@ -1,7 +1,6 @@
 // AdamW with its master and gradient in bf16: the same fp32 master, bit for bit, whatever holds it.
 #include <gtest/gtest.h>
 #include <hwy/highway.h>
-#include <hwy/targets.h>
 
 #include <cmath>
 #include <cstring>
@@ -12,6 +11,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/base/rng.h"
 #include "headrace/kernel/adamw.h"
+#include "tests/kernel/every_target.h"
 
 namespace headrace::kernel {
 namespace {
@@ -152,16 +152,12 @@ TEST(AdamWStorage, EveryInstructionSetGivesTheSameBits) {
       State best(kind, start, is_bf16);
       best.set_gradient(gradient);
       best.update({.weight_decay = 0.1});
-      for (const auto target : hwy::SupportedAndGeneratedTargets()) {
-        hwy::SetSupportedTargetsForTest(target);
-        hwy::GetChosenTarget().Update(target);
+      for_every_target([&] {
         State state(kind, start, is_bf16);
         state.set_gradient(gradient);
         state.update({.weight_decay = 0.1});
-        EXPECT_TRUE(same_state(best, state) && best.weight == state.weight) << hwy::TargetName(target);
-      }
-      hwy::SetSupportedTargetsForTest(0);
-      hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+        EXPECT_TRUE(same_state(best, state) && best.weight == state.weight);
+      });
     }
   }
 }

@@ -1,7 +1,6 @@
 #include "headrace/kernel/adamw.h"
 
 #include <gtest/gtest.h>
-#include <hwy/targets.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/base/rng.h"
+#include "tests/kernel/every_target.h"
 
 namespace headrace::kernel {
 namespace {
@@ -70,17 +70,11 @@ TEST(AdamW, ChunksDoNotChangeOneBit) {
 TEST(AdamW, EveryInstructionSetGivesTheSameBits) {
   State best = random_state(1003, 2);
   best.update({.weight_decay = 0.1});
-  const auto supported = hwy::SupportedAndGeneratedTargets();
-  ASSERT_GE(supported.size(), 1u);
-  for (const auto target : supported) {
-    hwy::SetSupportedTargetsForTest(target);
-    hwy::GetChosenTarget().Update(target);
+  for_every_target([&] {
     State state = random_state(1003, 2);
     state.update({.weight_decay = 0.1});
-    EXPECT_TRUE(same_bytes(best.master, state.master)) << hwy::TargetName(target);
-  }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    EXPECT_TRUE(same_bytes(best.master, state.master));
+  });
 }
 
 // Case "groups": wd 0.1 and 0, lr 1e-3, p = 1, g = 0.

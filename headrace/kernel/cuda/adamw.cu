@@ -7,6 +7,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/kernel/adamw_constants.h"
 #include "headrace/kernel/cuda/adamw.h"
+#include "headrace/kernel/cuda/adamw_element.h"
 
 namespace headrace::kernel::cuda {
 namespace {
@@ -33,19 +34,14 @@ __device__ float keep_at(const Ranges& ranges, int64_t index) {
   return ranges.keeps[low];
 }
 
-// Every rounding of the host's kernel, in its order.
-__device__ void update(float& master, float& m, float& v, float gradient, float keep, const AdamWConstants& c) {
-  gradient = __fmul_rn(gradient, c.gradient_scale);
-  m = __fadd_rn(__fmul_rn(m, c.beta1), __fmul_rn(gradient, c.one_minus_beta1));
-  v = __fadd_rn(__fmul_rn(v, c.beta2), __fmul_rn(__fmul_rn(gradient, gradient), c.one_minus_beta2));
-  const float denominator = __fadd_rn(__fmul_rn(__fsqrt_rn(v), c.second_correction), c.epsilon);
-  master = __fsub_rn(__fmul_rn(master, keep), __fdiv_rn(__fmul_rn(m, c.step_size), denominator));
+__device__ void update(float& master, float& m, float& v, float gradient, float keep, const StepConstants& c) {
+  update_element(master, m, v, __fmul_rn(gradient, c.gradient_scale), keep, c.adamw, c.correction);
 }
 
 __device__ float4& wide(float* values, int64_t index) { return *reinterpret_cast<float4*>(values + index); }
 
 __global__ void __launch_bounds__(kThreads)
-    adamw_kernel(const AdamWBuffers b, const __grid_constant__ Ranges ranges, const AdamWConstants c) {
+    adamw_kernel(const AdamWBuffers b, const __grid_constant__ Ranges ranges, const StepConstants c) {
   const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWide;
   if (i + kWide <= b.count) {
     float4 master = wide(b.master, i), m = wide(b.m, i), v = wide(b.v, i);
@@ -93,12 +89,12 @@ void adamw_update(const AdamWBuffers& buffers, std::span<const DecayRange> range
   if (buffers.count == 0) return;
   AdamWStep undecayed = step;
   undecayed.weight_decay = 0;
-  const AdamWConstants constants = constants_of(step);
+  const StepConstants constants = constants_of(step);
   Ranges packed{};
   packed.count = static_cast<int>(ranges.size());
   for (size_t i = 0; i < ranges.size(); ++i) {
     packed.ends[i] = ranges[i].end;
-    packed.keeps[i] = ranges[i].decays ? constants.keep : constants_of(undecayed).keep;
+    packed.keeps[i] = ranges[i].decays ? constants.adamw.keep : constants_of(undecayed).adamw.keep;
   }
   constexpr int64_t per_block = int64_t{kThreads} * kWide;
   const auto blocks = static_cast<unsigned>((buffers.count + per_block - 1) / per_block);
