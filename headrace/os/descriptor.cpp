@@ -47,4 +47,23 @@ size_t read_fully(std::string_view place, int descriptor, std::span<std::byte> b
   return done;
 }
 
+void write_fully(std::string_view place, int descriptor, std::span<const std::byte> bytes, int64_t offset,
+                 const std::filesystem::path& path) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const auto rest = bytes.subspan(done);
+    const int64_t at = offset + static_cast<int64_t>(done);
+    const int64_t wrote = uninterrupted([&] { return file_system().write_at(descriptor, rest, at); });
+    if (wrote > 0) {
+      done += static_cast<size_t>(wrote);
+      continue;
+    }
+    // POSIX allows 0 only for empty writes; a file system that returns it anyway must not make us spin.
+    const int error = wrote == 0 ? EIO : errno;
+    const std::string what = "wrote " + std::to_string(done) + " of " + std::to_string(bytes.size()) +
+                             " bytes at offset " + std::to_string(offset) + " of";
+    throw io_error(place, what, path, error);
+  }
+}
+
 }  // namespace headrace::os

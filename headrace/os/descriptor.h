@@ -1,4 +1,4 @@
-// System calls that continue after interruption and short counts, and the errors they give. For this room's sources.
+// System calls that continue after interruption and short counts, and the errors they give. For this room.
 #pragma once
 
 #include <sys/types.h>
@@ -46,5 +46,9 @@ IoError io_error(std::string_view place, std::string_view what, const std::files
 // the message. Throws IoError (`place`).
 size_t read_fully(std::string_view place, int descriptor, std::span<std::byte> bytes, int64_t offset,
                   const std::filesystem::path& path);
+
+// All of `bytes` at `offset`. Throws IoError (`place`) with both counts.
+void write_fully(std::string_view place, int descriptor, std::span<const std::byte> bytes, int64_t offset,
+                 const std::filesystem::path& path);
 
 }  // namespace headrace::os

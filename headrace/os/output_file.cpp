@@ -48,20 +48,7 @@ void OutputFile::write(std::span<const std::byte> bytes) {
 void OutputFile::write(std::string_view text) { write(std::as_bytes(std::span(text))); }
 
 void OutputFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const auto rest = bytes.subspan(done);
-    const int64_t at = offset + static_cast<int64_t>(done);
-    const int64_t wrote = uninterrupted([&] { return file_system().write_at(descriptor_, rest, at); });
-    if (wrote > 0) {
-      done += static_cast<size_t>(wrote);
-      continue;
-    }
-    // POSIX allows 0 only for empty writes; a file system that returns it anyway must not make us spin.
-    const std::string what = "wrote " + std::to_string(done) + " of " + std::to_string(bytes.size()) +
-                             " bytes at offset " + std::to_string(offset) + " of";
-    throw io_error("os.write", what, path_, wrote == 0 ? EIO : errno);
-  }
+  write_fully("os.write", descriptor_, bytes, offset, path_);
 }
 
 void OutputFile::sync() {
