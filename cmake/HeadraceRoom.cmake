@@ -1,11 +1,12 @@
 # headrace_room(<name> [TORCH] [DEPS rooms...] [LINK libraries...] [PLAIN sources...])
 #   One static library per folder headrace/<name>, all of its sources; DEPS are the rooms it may include.
 #   TORCH marks a room below the torch line: it links libtorch and uses the shared precompiled header.
-#   headrace/<name>/cuda/ belongs to it in a build with CUDA; headrace/<name>/no_cuda/ stands in for it otherwise.
+#   Other folders below headrace/<name> belong to it, but headrace/<name>/cuda/ only in a build with CUDA, for which
+#   headrace/<name>/no_cuda/ stands in otherwise.
 function(headrace_room name)
   cmake_parse_arguments(ROOM "TORCH" "" "DEPS;LINK;PLAIN" ${ARGN})
   set(dir ${CMAKE_SOURCE_DIR}/headrace/${name})
-  file(GLOB sources CONFIGURE_DEPENDS ${dir}/*.cpp)
+  _headrace_sources(sources ${dir} *.cpp)
   if(NOT sources OR (ROOM_TORCH AND HEADRACE_FUZZ))
     return()
   endif()
@@ -36,6 +37,14 @@ function(headrace_room name)
   endif()
 endfunction()
 
+# Files of this name below a folder, but for what is in its cuda/ or no_cuda/.
+function(_headrace_sources result dir name)
+  file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/${name})
+  list(FILTER found EXCLUDE REGEX "^(no_)?cuda/")
+  list(TRANSFORM found PREPEND ${dir}/)
+  set(${result} ${found} PARENT_SCOPE)
+endfunction()
+
 # The precompiled libtorch header is built once and reused: without it each file costs a quarter of a minute and 1 GB.
 # PLAIN sources of a room include no torch header and go without it.
 function(headrace_torch_pch target)
@@ -51,11 +60,11 @@ function(headrace_torch_pch target)
 endfunction()
 
 # headrace_test(<room> [TORCH] [LINK libraries...])
-#   One test program <room>_test from every tests/<room>/*_test.cpp. HEADRACE_SOURCE_DIR is the checkout's path.
+#   One test program <room>_test from every *_test.cpp below tests/<room>. HEADRACE_SOURCE_DIR is the checkout's path.
 #   In a build with CUDA, tests/<room>/cuda/*_test.cpp become <room>_cuda_test, labelled gpu.
 function(headrace_test room)
   cmake_parse_arguments(TEST "TORCH" "" "LINK" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${room}/*_test.cpp)
+  _headrace_sources(sources ${CMAKE_SOURCE_DIR}/tests/${room} *_test.cpp)
   if(NOT sources)
     return()
   endif()

@@ -60,6 +60,22 @@ std::string locate_non_finite(const model::Model& model, std::span<const model::
   return "no single element: a sum overflowed";
 }
 
+double norm_of_parts(std::span<const double> squared_norms) {
+  double squared = 0;
+  for (const double part : squared_norms) squared += part;
+  return std::sqrt(squared);
+}
+
+RunError non_finite_error(const model::Model& model, std::vector<model::BlockBuffers> blocks,
+                          std::span<const double> squared_norms, std::span<const model::Batch> micro_batches,
+                          const StepNumbers& numbers, bool is_untouched) {
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    if (std::isfinite(squared_norms[i])) blocks[i].gradients.reset();
+  }
+  return RunError("policy.step",
+                  non_finite_text(numbers, locate_non_finite(model, blocks, micro_batches), is_untouched));
+}
+
 std::string non_finite_text(const StepNumbers& numbers, const std::string& place, bool is_untouched) {
   return "step " + std::to_string(numbers.step + 1) + ": loss " + std::to_string(numbers.loss) + " and gradient norm " +
          std::to_string(numbers.gradient_norm) + " are not both finite; first at " + place +

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
+#include "headrace/base/errors.h"
 #include "headrace/model/block.h"
 
 namespace headrace::policy {
@@ -19,6 +21,15 @@ struct StepNumbers {
   double loss;
   double gradient_norm;
 };
+
+// Of the whole gradient; summed in order of the blocks.
+double norm_of_parts(std::span<const double> squared_norms);
+
+// What ends the run of a policy that gives up as soon as a block's squared norm (by block; those not reached are 0) is
+// not finite: other blocks' gradient buffers may hold another block's and are not looked at.
+RunError non_finite_error(const model::Model& model, std::vector<model::BlockBuffers> blocks,
+                          std::span<const double> squared_norms, std::span<const model::Batch> micro_batches,
+                          const StepNumbers& numbers, bool is_untouched);
 
 // The sentence that ends the run. `is_untouched`: no weight and no moment was updated in this step.
 std::string non_finite_text(const StepNumbers& numbers, const std::string& place, bool is_untouched);

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "headrace/base/errors.h"
-#include "headrace/device/cores.h"
 #include "headrace/graph/exact_overlap_step.h"
 #include "headrace/graph/no_overlap_step.h"
 #include "headrace/graph/regimes.h"
 #include "headrace/optim/clip.h"
 #include "headrace/policy/host_update.h"
+#include "headrace/policy/lane_threads.h"
 #include "headrace/policy/non_finite.h"
 
 namespace headrace::policy {
@@ -48,13 +48,6 @@ std::vector<int64_t> all_rows(int64_t count) {
 // Ends a step inside a task; step() says where it comes from.
 struct NonFinite {};
 
-std::shared_ptr<memory::Arena> make_arena(const std::shared_ptr<memory::Budget>& budget) {
-  if (budget->limit() == 0) return memory::make_host_arena(budget);
-  const int64_t left = budget->limit() - budget->in_use();
-  if (left <= 0) budget->take(memory::Kind::kWorkspace, 1);  // refuses, in the budget's words
-  return std::make_shared<memory::Arena>(budget, left);
-}
-
 }  // namespace
 
 Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> device,
@@ -82,7 +75,7 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
     shape.is_device_block.push_back(i < num_device_blocks_);
   }
   lanes_->make_storage(shape, trained_, weights, device_budget_, host_budget_);
-  arena_ = make_arena(device_budget_);
+  arena_ = make_device_arena(device_budget_);
   compute_.emplace(model_, lanes_->storage().blocks(), settings_.recompute, arena_);
   squared_norms_.assign(shape.numel.size(), 0);
   start_lanes();
@@ -94,29 +87,15 @@ void Offload::start_lanes() {
   graphs_.clear();
   lanes_->count_from(first_step_);
   // The lanes' own work does not refer to this object: it may be gone when a lane that hung wakes.
-  executor_.emplace(executor_settings(), [this, lanes = lanes_](const graph::Task& task, int32_t lane_index) {
+  const graph::ExecutorSettings threads =
+      lane_settings(lanes_->device().cores(), settings_.host_workers, settings_.deadline_s, settings_.recorded_steps);
+  executor_.emplace(threads, [this, lanes = lanes_](const graph::Task& task, int32_t lane_index) {
     if (task.lane == LaneKind::kCompute) return run_compute(task);
     lanes->run(task, lane_index);
   });
 }
 
 Offload::~Offload() = default;
-
-graph::ExecutorSettings Offload::executor_settings() const {
-  graph::ExecutorSettings executor;
-  executor.deadline_s = settings_.deadline_s;
-  executor.recorded_steps = settings_.recorded_steps;
-  for (const LaneKind lane : {LaneKind::kCompute, LaneKind::kH2d, LaneKind::kD2h}) {
-    executor.num_lanes[static_cast<size_t>(lane)] = 1;
-  }
-  executor.num_lanes[static_cast<size_t>(LaneKind::kHostUpdate)] = settings_.host_workers;
-  executor.on_lane_start = [lanes = lanes_](LaneKind lane, int32_t index) {
-    const device::Cores& cores = lanes->device().cores();
-    if (lane == LaneKind::kHostUpdate) return device::pin_this_thread_to_one(cores.host, index);
-    device::pin_this_thread(cores.host);
-  };
-  return executor;
-}
 
 void Offload::validate() const {
   const auto blocks = static_cast<int32_t>(model_.num_blocks());
@@ -225,21 +204,12 @@ void Offload::choose_device_share(const StepResult& result) {
   start_lanes();
 }
 
-double Offload::gradient_norm() const {
-  double squared = 0;
-  for (const double part : squared_norms_) squared += part;
-  return std::sqrt(squared);
-}
+double Offload::gradient_norm() const { return norm_of_parts(squared_norms_); }
 
 void Offload::throw_non_finite(const StepInput& input) {
-  const double norm = gradient_norm();
-  // Of the gradients only that of the block which ended the step: other buffers may hold another block's.
-  std::vector<model::BlockBuffers> buffers = lanes_->storage().blocks();
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    if (std::isfinite(squared_norms_[i])) buffers[i].gradients.reset();
-  }
-  const std::string place = locate_non_finite(model_, buffers, input.micro_batches);
-  throw RunError("policy.step", non_finite_text({input.step, result_->loss(), norm}, place, clips_by_global_norm()));
+  const StepNumbers numbers{input.step, result_->loss(), gradient_norm()};
+  throw non_finite_error(model_, lanes_->storage().blocks(), squared_norms_, input.micro_batches, numbers,
+                         clips_by_global_norm());
 }
 
 void Offload::finish_updates() { executor_->drain(); }

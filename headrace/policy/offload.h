@@ -61,14 +61,12 @@ class Offload final : public Policy {
   void validate() const;
   void start_lanes();
   void choose_device_share(const StepResult& result);
-  graph::ExecutorSettings executor_settings() const;
   bool clips_by_global_norm() const;
   double gradient_norm() const;
   void run_compute(const graph::Task& task);
   void complete_gradient(size_t block);
   void reduce();
   void update_on_device(size_t block);
-  OrderedJson stall_report() const;
   bool sends_needed_rows_first() const;
   Pieces embedding_pieces(const StepInput& input);
   void require_promised_rows(const StepInput& input);

@@ -2,7 +2,7 @@
 #include <string>
 
 #include "headrace/graph/chrome_trace.h"
-#include "headrace/graph/stall.h"
+#include "headrace/policy/lane_threads.h"
 #include "headrace/policy/offload.h"
 
 namespace headrace::policy {
@@ -22,20 +22,6 @@ bool Offload::write_trace(std::ostream& out) {
   return true;
 }
 
-// Of the recorded steps, from the first one's data to the last one's end.
-OrderedJson Offload::stall_report() const {
-  const graph::Recording recorded = executor_->recording();
-  const graph::StallTable table =
-      graph::attribute_stall(recorded.graph, recorded.timeline, graph::whole_run(recorded.timeline));
-  OrderedJson rows = OrderedJson::array();
-  for (const graph::StallRow& row : table.rows) {
-    rows.push_back({{"reason", graph::name_of(row.reason)}, {"s", graph::to_seconds(row.ns)}});
-  }
-  return {{"window_s", graph::to_seconds(table.window.length_ns())},
-          {"idle_s", graph::to_seconds(table.idle_ns)},
-          {"by_reason", rows}};
-}
-
 OrderedJson Offload::report() const {
   OrderedJson lanes;
   for (const LaneKind lane : {LaneKind::kH2d, LaneKind::kD2h, LaneKind::kHostUpdate}) {
@@ -46,7 +32,8 @@ OrderedJson Offload::report() const {
                         {"lane_bytes", lanes},
                         {"device_memory", device_budget_->to_json()},
                         {"host_memory", host_budget_->to_json()}};
-  if (settings_.recorded_steps > 0 && num_updates_ > first_step_) report["stall"] = stall_report();
+  if (settings_.recorded_steps > 0 && num_updates_ > first_step_)
+    report["stall"] = stall_report(executor_->recording());
   return report;
 }
 

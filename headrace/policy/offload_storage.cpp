@@ -9,20 +9,7 @@
 namespace headrace::policy {
 namespace {
 
-constexpr int64_t kFloat = 4;     // [bytes]
-constexpr int64_t kAligned = 16;  // [numbers] a cache line: where each block begins
-
-int64_t aligned(int64_t numel) { return (numel + kAligned - 1) / kAligned * kAligned; }
-
-// Hands out parts of a slab one after the other.
-class Cursor {
- public:
-  explicit Cursor(float* at) : at_(at) {}
-  float* next(int64_t numel) { return std::exchange(at_, at_ + aligned(numel)); }
-
- private:
-  float* at_;
-};
+constexpr int64_t kFloat = 4;  // [bytes]
 
 at::Tensor view_of(float* at, int64_t numel) { return at::from_blob(at, {numel}, at::kFloat); }
 
@@ -46,7 +33,7 @@ std::vector<int64_t> slot_sizes(const StorageShape& shape) {
 OffloadStorage::OffloadStorage(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained,
                                const std::vector<at::Tensor>& weights, std::shared_ptr<memory::Budget> device_budget,
                                std::shared_ptr<memory::Budget> host_budget)
-    : device_budget_(std::move(device_budget)), host_budget_(std::move(host_budget)) {
+    : memory_(std::move(device_budget), std::move(host_budget)) {
   place_on_device(device, shape, trained);
   place_on_host(device, shape, trained);
   for (size_t i = 0; i < weights.size(); ++i) {
@@ -59,32 +46,19 @@ OffloadStorage::OffloadStorage(device::Device& device, const StorageShape& shape
   }
 }
 
-OffloadStorage::~OffloadStorage() {
-  for (const Charge& charge : charges_) charge.budget->give(charge.kind, charge.bytes);
-}
-
-float* OffloadStorage::take(device::Device& device, device::Tier tier, memory::Kind kind, int64_t numel) {
-  const auto& budget = tier == device::Tier::kDevice ? device_budget_ : host_budget_;
-  budget->take(kind, numel * kFloat);
-  charges_.push_back({budget, kind, numel * kFloat});
-  slabs_.push_back(device.allocate(tier, numel * kFloat));
-  budget->count_system_allocation();
-  return reinterpret_cast<float*>(slabs_.back().data());
-}
-
 void OffloadStorage::place_on_device(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained) {
   const std::vector<int64_t> slots = slot_sizes(shape);
   int64_t weights = 0, gradients = 0, states = 0;
-  for (const int64_t size : slots) gradients += aligned(size);
+  for (const int64_t size : slots) gradients += aligned_numel(size);
   for (size_t i = 0; i < shape.numel.size(); ++i) {
-    weights += aligned(shape.numel[i]);
-    if (shape.slot[i] < 0) gradients += aligned(shape.numel[i]);
-    if (shape.is_device_block[i]) states += aligned(trained.groups[i].state_numel);
+    weights += aligned_numel(shape.numel[i]);
+    if (shape.slot[i] < 0) gradients += aligned_numel(shape.numel[i]);
+    if (shape.is_device_block[i]) states += aligned_numel(trained.groups[i].state_numel);
   }
-  Cursor weight(take(device, device::Tier::kDevice, memory::Kind::kWeight, weights));
-  Cursor gradient(take(device, device::Tier::kDevice, memory::Kind::kGradient, gradients));
-  Cursor m(take(device, device::Tier::kDevice, memory::Kind::kM, states));
-  Cursor v(take(device, device::Tier::kDevice, memory::Kind::kV, states));
+  Cursor weight(memory_.take(device, device::Tier::kDevice, memory::Kind::kWeight, weights));
+  Cursor gradient(memory_.take(device, device::Tier::kDevice, memory::Kind::kGradient, gradients));
+  Cursor m(memory_.take(device, device::Tier::kDevice, memory::Kind::kM, states));
+  Cursor v(memory_.take(device, device::Tier::kDevice, memory::Kind::kV, states));
   std::vector<float*> slot_at;
   for (const int64_t size : slots) slot_at.push_back(gradient.next(size));
   for (size_t i = 0; i < shape.numel.size(); ++i) {
@@ -101,13 +75,13 @@ void OffloadStorage::place_on_host(device::Device& device, const StorageShape& s
   int64_t numbers = 0, states = 0;
   for (size_t i = 0; i < shape.numel.size(); ++i) {
     if (shape.is_device_block[i]) continue;
-    numbers += aligned(shape.numel[i]);
-    states += aligned(trained.groups[i].state_numel);
+    numbers += aligned_numel(shape.numel[i]);
+    states += aligned_numel(trained.groups[i].state_numel);
   }
-  Cursor master(take(device, device::Tier::kHost, memory::Kind::kMaster, numbers));
-  Cursor gradient(take(device, device::Tier::kHost, memory::Kind::kGradient, numbers));
-  Cursor m(take(device, device::Tier::kHost, memory::Kind::kM, states));
-  Cursor v(take(device, device::Tier::kHost, memory::Kind::kV, states));
+  Cursor master(memory_.take(device, device::Tier::kHost, memory::Kind::kMaster, numbers));
+  Cursor gradient(memory_.take(device, device::Tier::kHost, memory::Kind::kGradient, numbers));
+  Cursor m(memory_.take(device, device::Tier::kHost, memory::Kind::kM, states));
+  Cursor v(memory_.take(device, device::Tier::kHost, memory::Kind::kV, states));
   for (size_t i = 0; i < shape.numel.size(); ++i) {
     host_.emplace_back();
     if (shape.is_device_block[i]) continue;
@@ -122,7 +96,7 @@ int64_t OffloadStorage::bytes_to_move(size_t num_blocks, const TrainedBlocks& tr
   int64_t numbers = 0;
   for (size_t i = 0; i < num_blocks; ++i) {
     if (host_[i].master != nullptr) {
-      numbers += aligned(blocks_[i].weights.numel()) + 2 * aligned(trained.groups[i].state_numel);
+      numbers += aligned_numel(blocks_[i].weights.numel()) + 2 * aligned_numel(trained.groups[i].state_numel);
     }
   }
   return numbers * kFloat;
@@ -133,12 +107,12 @@ void OffloadStorage::move_to_device(device::Device& device, size_t num_blocks, c
   int64_t numbers = 0, states = 0;
   for (size_t i = 0; i < num_blocks; ++i) {
     if (host_[i].master == nullptr) continue;
-    numbers += aligned(blocks_[i].weights.numel());
-    states += aligned(trained.groups[i].state_numel);
+    numbers += aligned_numel(blocks_[i].weights.numel());
+    states += aligned_numel(trained.groups[i].state_numel);
   }
-  Cursor gradient(take(device, device::Tier::kDevice, memory::Kind::kGradient, numbers));
-  Cursor m(take(device, device::Tier::kDevice, memory::Kind::kM, states));
-  Cursor v(take(device, device::Tier::kDevice, memory::Kind::kV, states));
+  Cursor gradient(memory_.take(device, device::Tier::kDevice, memory::Kind::kGradient, numbers));
+  Cursor m(memory_.take(device, device::Tier::kDevice, memory::Kind::kM, states));
+  Cursor v(memory_.take(device, device::Tier::kDevice, memory::Kind::kV, states));
   const auto moved = [&](Cursor& cursor, const float* from, int64_t numel) {
     float* to = cursor.next(numel);
     device.copy(device::Direction::kToDevice, reinterpret_cast<std::byte*>(to),

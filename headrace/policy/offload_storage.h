@@ -11,6 +11,7 @@
 #include "headrace/memory/budget.h"
 #include "headrace/model/block.h"
 #include "headrace/optim/adamw.h"
+#include "headrace/policy/tier_memory.h"
 #include "headrace/policy/trained_blocks.h"
 
 namespace headrace::policy {
@@ -36,7 +37,6 @@ class OffloadStorage {
   OffloadStorage(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained,
                  const std::vector<at::Tensor>& weights, std::shared_ptr<memory::Budget> device_budget,
                  std::shared_ptr<memory::Budget> host_budget);
-  ~OffloadStorage();
   OffloadStorage(const OffloadStorage&) = delete;
   OffloadStorage& operator=(const OffloadStorage&) = delete;
 
@@ -55,19 +55,10 @@ class OffloadStorage {
   optim::AdamWState& device_state(size_t block) { return device_states_[block]; }
 
  private:
-  struct Charge {
-    std::shared_ptr<memory::Budget> budget;
-    memory::Kind kind;
-    int64_t bytes;
-  };
-  // A slab for `numel` numbers, charged.
-  float* take(device::Device& device, device::Tier tier, memory::Kind kind, int64_t numel);
   void place_on_device(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained);
   void place_on_host(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained);
 
-  const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
-  std::vector<device::Slab> slabs_;
-  std::vector<Charge> charges_;
+  TierMemory memory_;
   std::vector<model::BlockBuffers> blocks_;
   std::vector<HostBlock> host_;
   std::vector<optim::AdamWState> device_states_;

@@ -25,8 +25,11 @@ class Policy {
   // lane failed with.
   virtual StepResult step(const StepInput& input) = 0;
 
-  // Returns when every update of the steps done is in the weights of blocks(). Throws like step.
+  // Returns when the weights of blocks() are those that the next step's forward would see. Throws like step.
   virtual void finish_updates() {}
+
+  // Applies also what a policy holds back for later steps: after the last step. Throws like step.
+  virtual void finish_training() { finish_updates(); }
 
   // Weights by block after finish_updates(), where the compute device has them: for evaluation, generation and export.
   virtual std::span<const model::BlockBuffers> blocks() const = 0;
@@ -41,6 +44,9 @@ class Policy {
 
   // Writes the last steps as they ran as a Chrome trace; false when there is nothing to write.
   virtual bool write_trace(std::ostream&) { return false; }
+
+  // What this policy measures at each step besides its result, for the metrics; an object.
+  virtual OrderedJson step_metrics() const { return OrderedJson::object(); }
 
   // Bytes per tier and lane and what was waited for, for a report; an object. After finish_updates().
   virtual OrderedJson report() const { return OrderedJson::object(); }

@@ -1,0 +1,44 @@
+#include "headrace/policy/lane_threads.h"
+
+#include "headrace/graph/stall.h"
+
+namespace headrace::policy {
+
+using graph::LaneKind;
+
+graph::ExecutorSettings lane_settings(const device::Cores& cores, int32_t host_workers, double deadline_s,
+                                      int64_t recorded_steps) {
+  graph::ExecutorSettings settings;
+  settings.deadline_s = deadline_s;
+  settings.recorded_steps = recorded_steps;
+  for (const LaneKind lane : {LaneKind::kCompute, LaneKind::kH2d, LaneKind::kD2h}) {
+    settings.num_lanes[static_cast<size_t>(lane)] = 1;
+  }
+  settings.num_lanes[static_cast<size_t>(LaneKind::kHostUpdate)] = host_workers;
+  settings.on_lane_start = [host = cores.host](LaneKind lane, int32_t index) {
+    if (lane == LaneKind::kHostUpdate) return device::pin_this_thread_to_one(host, index);
+    device::pin_this_thread(host);
+  };
+  return settings;
+}
+
+std::shared_ptr<memory::Arena> make_device_arena(const std::shared_ptr<memory::Budget>& budget) {
+  if (budget->limit() == 0) return memory::make_host_arena(budget);
+  const int64_t left = budget->limit() - budget->in_use();
+  if (left <= 0) budget->take(memory::Kind::kWorkspace, 1);  // refuses, in the budget's words
+  return std::make_shared<memory::Arena>(budget, left);
+}
+
+OrderedJson stall_report(const graph::Recording& recorded) {
+  const graph::StallTable table =
+      graph::attribute_stall(recorded.graph, recorded.timeline, graph::whole_run(recorded.timeline));
+  OrderedJson rows = OrderedJson::array();
+  for (const graph::StallRow& row : table.rows) {
+    rows.push_back({{"reason", graph::name_of(row.reason)}, {"s", graph::to_seconds(row.ns)}});
+  }
+  return {{"window_s", graph::to_seconds(table.window.length_ns())},
+          {"idle_s", graph::to_seconds(table.idle_ns)},
+          {"by_reason", rows}};
+}
+
+}  // namespace headrace::policy
