@@ -12,11 +12,14 @@ void expect_length(const char* verb, const char* what, size_t have, size_t need)
       verb, std::string(what) + ": " + std::to_string(have) + " numbers where " + std::to_string(need) + " must be.");
 }
 
+void expect_shape(const char* verb, const MatrixShape& shape) {
+  if (shape.rows >= 0 && shape.width >= 0) return;
+  throw InternalError(
+      verb, "no matrix has " + std::to_string(shape.rows) + " rows of " + std::to_string(shape.width) + " elements.");
+}
+
 void expect_matrix(const char* verb, size_t elements, const MatrixShape& shape) {
-  if (shape.rows < 0 || shape.width < 0) {
-    throw InternalError(
-        verb, "no matrix has " + std::to_string(shape.rows) + " rows of " + std::to_string(shape.width) + " elements.");
-  }
+  expect_shape(verb, shape);
   expect_length(verb, "matrix", elements, static_cast<size_t>(shape.num_elements()));
 }
 

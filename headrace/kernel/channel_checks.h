@@ -13,7 +13,10 @@ namespace headrace::kernel {
 // `what` holds as many numbers as it must.
 void expect_length(const char* verb, const char* what, size_t have, size_t need);
 
-// A matrix of that shape has that many elements.
+// No side is negative.
+void expect_shape(const char* verb, const MatrixShape& shape);
+
+// And a matrix of that shape has as many elements.
 void expect_matrix(const char* verb, size_t elements, const MatrixShape& shape);
 
 // `lines` lie within [0, count).

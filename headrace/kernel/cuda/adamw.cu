@@ -1,19 +1,14 @@
 // Four elements a thread, so that every access is 16 bytes wide; the roof is memory bandwidth (28 bytes an element).
-#include <cuda_runtime.h>
-
-#include <algorithm>
 #include <string>
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/adamw_constants.h"
 #include "headrace/kernel/cuda/adamw.h"
 #include "headrace/kernel/cuda/adamw_element.h"
+#include "headrace/kernel/cuda/launch.h"
 
 namespace headrace::kernel::cuda {
 namespace {
-
-constexpr int kThreads = 256;
-constexpr int kWide = 4;  // [elements] of one float4
 
 struct Ranges {
   int64_t ends[kMaxDecayRanges];
@@ -58,8 +53,6 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t j = i; j < b.count; ++j) update(b.master[j], b.m[j], b.v[j], b.gradient[j], keep_at(ranges, j), c);
 }
 
-bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % sizeof(float4) == 0; }
-
 [[noreturn]] void refuse(const std::string& fact) { throw InternalError("kernel.cuda.adamw", fact); }
 
 void check(const AdamWBuffers& b, std::span<const DecayRange> ranges, const AdamWStep& step) {
@@ -75,9 +68,8 @@ void check(const AdamWBuffers& b, std::span<const DecayRange> ranges, const Adam
   if (begin != b.count) {
     refuse("decay ranges end at " + std::to_string(begin) + ", the buffers at " + std::to_string(b.count) + ".");
   }
-  for (const void* buffer : {static_cast<const void*>(b.master), static_cast<const void*>(b.m),
-                             static_cast<const void*>(b.v), static_cast<const void*>(b.gradient)}) {
-    if (!is_aligned(buffer)) refuse("a buffer is not aligned to 16 bytes.");
+  for (const float* buffer : std::initializer_list<const float*>{b.master, b.m, b.v, b.gradient}) {
+    if (!is_wide(buffer)) refuse("a buffer is not aligned to 16 bytes.");
   }
 }
 
@@ -96,12 +88,9 @@ void adamw_update(const AdamWBuffers& buffers, std::span<const DecayRange> range
     packed.ends[i] = ranges[i].end;
     packed.keeps[i] = ranges[i].decays ? constants.adamw.keep : constants_of(undecayed).adamw.keep;
   }
-  constexpr int64_t per_block = int64_t{kThreads} * kWide;
-  const auto blocks = static_cast<unsigned>((buffers.count + per_block - 1) / per_block);
+  const unsigned blocks = blocks_for(buffers.count, int64_t{kThreads} * kWide);
   adamw_kernel<<<blocks, kThreads, 0, stream>>>(buffers, packed, constants);
-  if (const cudaError_t result = cudaGetLastError(); result != cudaSuccess) {
-    throw DeviceError("kernel.cuda.adamw", std::string("launch refused: ") + cudaGetErrorString(result) + ".");
-  }
+  expect_launched("kernel.cuda.adamw");
 }
 
 }  // namespace headrace::kernel::cuda

@@ -1,41 +1,17 @@
 #include "headrace/kernel/cuda/adamw.h"
 
-#include <cuda_runtime_api.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
 #include <random>
 #include <vector>
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/adamw.h"
+#include "tests/kernel/cuda/device_buffer.h"
 
 namespace headrace::kernel {
 namespace {
-
-// A flat fp32 buffer in device memory.
-class DeviceBuffer {
- public:
-  explicit DeviceBuffer(const std::vector<float>& values) : count_(values.size()) {
-    EXPECT_EQ(cudaMalloc(reinterpret_cast<void**>(&data_), std::max<size_t>(1, count_) * sizeof(float)), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(data_, values.data(), count_ * sizeof(float), cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  ~DeviceBuffer() { cudaFree(data_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-
-  float* data() const { return data_; }
-  std::vector<float> to_host() const {
-    std::vector<float> values(count_);
-    EXPECT_EQ(cudaMemcpy(values.data(), data_, count_ * sizeof(float), cudaMemcpyDeviceToHost), cudaSuccess);
-    return values;
-  }
-
- private:
-  size_t count_;
-  float* data_ = nullptr;
-};
 
 struct State {
   std::vector<float> master, m, v, gradient;
@@ -75,20 +51,12 @@ std::vector<cuda::DecayRange> ranges_of(int64_t count) {
   return {{count / 3 + 1, true}, {count / 2, false}, {count / 2, true}, {count, true}};
 }
 
-class CudaAdamW : public testing::Test {
- protected:
-  void SetUp() override {
-    int count = 0;
-    if (const cudaError_t result = cudaGetDeviceCount(&count); result != cudaSuccess || count == 0) {
-      GTEST_SKIP() << "no usable GPU: " << cudaGetErrorString(result);
-    }
-  }
-};
+class CudaAdamW : public NeedsGpu {};
 
 TEST_F(CudaAdamW, EqualsTheHostBitForBit) {
   for (const int64_t count : {int64_t{6}, int64_t{1023}, int64_t{1'000'003}}) {
     State state = random_state(static_cast<size_t>(count));
-    const DeviceBuffer master(state.master), m(state.m), v(state.v), gradient(state.gradient);
+    const DeviceBuffer<float> master(state.master), m(state.m), v(state.v), gradient(state.gradient);
     const cuda::AdamWBuffers buffers{master.data(), m.data(), v.data(), gradient.data(), count};
     const auto ranges = ranges_of(count);
     for (int64_t t = 1; t <= 3; ++t) {
@@ -96,7 +64,6 @@ TEST_F(CudaAdamW, EqualsTheHostBitForBit) {
       cuda::adamw_update(buffers, ranges, step, nullptr);
       update_on_host(state, ranges, step);
     }
-    ASSERT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     EXPECT_TRUE(same_bytes(master.to_host(), state.master)) << count << " elements";
     EXPECT_TRUE(same_bytes(m.to_host(), state.m)) << count << " elements";
     EXPECT_TRUE(same_bytes(v.to_host(), state.v)) << count << " elements";
