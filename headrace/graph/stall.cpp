@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -21,11 +22,7 @@ class Attribution {
   Attribution(const TaskGraph& graph, const Timeline& timeline)
       : graph_(graph), timeline_(timeline), predecessors_(predecessors_of(graph)) {
     order_lanes();
-    data_ns_.assign(graph.tasks.size(), 0);
-    const std::vector<int32_t> forwards = first_forwards(graph);
-    for (size_t step = 0; step < std::min(forwards.size(), timeline.data_ready_ns.size()); ++step) {
-      if (forwards[step] != kNone) data_ns_[static_cast<size_t>(forwards[step])] = timeline.data_ready_ns[step];
-    }
+    hold_for_data();
   }
 
   StallTable run(const Window& window) {
@@ -64,6 +61,25 @@ class Attribution {
       if (!is_first) before_[static_cast<size_t>(task)] = std::exchange(at->second, task);
       if (lane == LaneKind::kCompute) compute_.push_back(task);
       if (last_ == kNone || run_of(task).end_ns >= run_of(last_).end_ns) last_ = task;
+    }
+  }
+
+  // In a simulated run a step's data holds up its first forward. In a real one it holds up its first compute task, be
+  // it a merge; in a simulated one that task waited for others to its last moment, so that this does not show.
+  void hold_for_data() {
+    data_ns_.assign(graph_.tasks.size(), 0);
+    int64_t first_step = std::numeric_limits<int64_t>::max();
+    for (const Task& task : graph_.tasks) first_step = std::min(first_step, task.step);
+    std::vector<int32_t> first_computes(timeline_.data_ready_ns.size(), kNone);
+    for (const int32_t task : compute_) {
+      const auto step = static_cast<size_t>(graph_.tasks[static_cast<size_t>(task)].step - first_step);
+      if (step >= first_computes.size() || run_of(task).start_ns < timeline_.data_ready_ns[step]) continue;
+      if (first_computes[step] == kNone) first_computes[step] = task;
+    }
+    for (const std::vector<int32_t>& held : {first_computes, first_forwards(graph_)}) {
+      for (size_t step = 0; step < std::min(held.size(), timeline_.data_ready_ns.size()); ++step) {
+        if (held[step] != kNone) data_ns_[static_cast<size_t>(held[step])] = timeline_.data_ready_ns[step];
+      }
     }
   }
 

@@ -80,6 +80,21 @@ TEST(Stall, DataThatComesLateIsAReason) {
   EXPECT_THAT(table.text(), HasSubstr("data "));
 }
 
+// As an executor measures it: nothing of a step starts before the trainer hands it over, 20 ns after the last one
+// ended.
+TEST(Stall, AStepThatBeginsWithAMergeWaitsForDataToo) {
+  TaskGraph graph;
+  graph.set_lanes(LaneKind::kCompute, 1);
+  graph.add({.kind = TaskKind::kForward, .block = 0});
+  graph.add({.kind = TaskKind::kMerge, .block = 0, .step = 1});
+  graph.add({.kind = TaskKind::kForward, .block = 0, .step = 1});
+  const Timeline timeline{.runs = {{0, 10}, {32, 40}, {40, 50}}, .data_ready_ns = {0, 30}};
+  const StallTable table = attribute_stall(graph, timeline, whole_run(timeline));
+  EXPECT_EQ(ns_of(table, {.wait = WaitFor::kData}), 20);
+  EXPECT_EQ(ns_of(table, {.wait = WaitFor::kHandoff}), 2);
+  EXPECT_EQ(table.idle_ns, 22);
+}
+
 // As an executor would measure it: the second task starts 5 ns after nothing keeps it.
 TEST(Stall, AGapWithoutACauseIsHandoff) {
   TaskGraph graph;
