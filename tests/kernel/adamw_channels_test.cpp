@@ -7,144 +7,13 @@
 
 #include "headrace/base/errors.h"
 #include "tests/kernel/every_target.h"
-#include "tests/kernel/random_channels.h"
+#include "tests/kernel/random_updates.h"
 
 namespace headrace::kernel {
 namespace {
 
-constexpr double kLearningRate = 3e-4, kDecay = 0.1;
-
-ChannelAdamW adamw_with_decay() {
-  return {.learning_rate = kLearningRate, .keep = static_cast<float>(1 - kLearningRate * kDecay)};
-}
-
-// The gradients of a window's steps; some in bf16.
-struct Window {
-  Window(size_t count, size_t num_slots, bool has_bf16, uint64_t seed)
-      : mean_scale(1.0f / static_cast<float>(num_slots)) {
-    for (size_t slot = 0; slot < num_slots; ++slot) {
-      values.push_back(random_values(count, seed + slot));
-      narrow.emplace_back(has_bf16 && slot % 3 != 1 ? count : 0);
-      scales.push_back(0.37f + 0.1f * static_cast<float>(slot));
-      if (narrow.back().empty()) continue;
-      to_bf16(values.back(), narrow.back());
-      for (size_t i = 0; i < count; ++i) values.back()[i] = to_float(narrow.back()[i]);
-    }
-  }
-
-  std::vector<WindowSlot> slots(size_t begin, size_t count) const {
-    std::vector<WindowSlot> result;
-    for (size_t slot = 0; slot < values.size(); ++slot) {
-      Gradient gradient = std::span(values[slot]).subspan(begin, count);
-      if (!narrow[slot].empty()) gradient = std::span(narrow[slot]).subspan(begin, count);
-      result.push_back({gradient, scales[slot]});
-    }
-    return result;
-  }
-
-  float mean(size_t i) const {
-    float sum = values[0][i] * scales[0];
-    for (size_t slot = 1; slot < values.size(); ++slot) sum = sum + values[slot][i] * scales[slot];
-    return sum * mean_scale;
-  }
-
-  std::vector<std::vector<float>> values;
-  std::vector<std::vector<Bf16>> narrow;
-  std::vector<float> scales;
-  float mean_scale;
-};
-
-struct State {
-  explicit State(size_t count, uint64_t seed)
-      : master(random_values(count, seed)), m(random_values(count, seed + 1)), v(random_values(count, seed + 2)) {
-    for (float& x : v) x *= x;
-  }
-  std::vector<float> master, m, v;
-};
-
-bool same_state(const State& a, const State& b) {
-  return same_bytes(a.master, b.master) && same_bytes(a.m, b.m) && same_bytes(a.v, b.v);
-}
-
-std::vector<int64_t> random_counters(size_t count, Rng& rng) {
-  std::vector<int64_t> counters(count);
-  for (int64_t& counter : counters) counter = 1 + static_cast<int64_t>(rng.below(rng.below(2) == 0 ? 3 : 3000));
-  return counters;
-}
-
-// One list of channels of a matrix with all that an update of it needs.
-struct Subject {
-  Subject(const ChosenChannels& chosen, size_t num_slots, bool has_bf16, Rng& rng)
-      : shape(chosen.shape),
-        channels(chosen.deferred),
-        counters(random_counters(channels.size(), rng)),
-        corrections(bias_corrections(adamw_with_decay(), counters)),
-        window(size(), num_slots, has_bf16, rng.next()),
-        start(size(), rng.next()) {}
-
-  int64_t lines() const { return num_lines(shape, channels.size()); }
-  size_t width() const { return static_cast<size_t>(line_width(shape, channels.size())); }
-  size_t size() const { return static_cast<size_t>(lines()) * width(); }
-
-  // Every element alone, with the kernel that knows one counter.
-  State updated_singly() const {
-    State state = start;
-    for (size_t i = 0; i < size(); ++i) {
-      const float gradient = window.mean(i);
-      const size_t position = shape.axis == Axis::kColumns ? i % width() : i / width();
-      const AdamWStep step{.learning_rate = kLearningRate, .weight_decay = kDecay, .step = counters[position]};
-      adamw_update(std::span(&state.master[i], 1), std::span(&state.m[i], 1), std::span(&state.v[i], 1),
-                   std::span<const float>(&gradient, 1), step);
-    }
-    return state;
-  }
-
-  State updated(const std::vector<Lines>& parts) const {
-    State state = start;
-    for (const Lines part : parts) {
-      const auto of = [&](std::vector<float>& values) { return std::span(values).subspan(begin(part), length(part)); };
-      const auto slots = window.slots(begin(part), length(part));
-      adamw_update_channels({of(state.master), of(state.m), of(state.v)}, {slots, window.mean_scale}, shape, part,
-                            corrections, adamw_with_decay());
-    }
-    return state;
-  }
-  State updated() const { return updated({{0, lines()}}); }
-
-  // With the master in place in `matrix`; the state's master is not used.
-  State updated_in(std::vector<float>& matrix, const std::vector<Lines>& parts) const {
-    State state = start;
-    for (const Lines part : parts) {
-      const auto of = [&](std::vector<float>& values) { return std::span(values).subspan(begin(part), length(part)); };
-      const auto slots = window.slots(begin(part), length(part));
-      adamw_update_selected({matrix, channels, of(state.m), of(state.v)}, {slots, window.mean_scale}, shape, part,
-                            corrections, adamw_with_decay());
-    }
-    return state;
-  }
-
-  size_t begin(Lines part) const { return static_cast<size_t>(part.begin) * width(); }
-  size_t length(Lines part) const { return static_cast<size_t>(part.count()) * width(); }
-
-  MatrixShape shape;
-  std::vector<int32_t> channels;
-  std::vector<int64_t> counters;
-  BiasCorrections corrections;
-  Window window;
-  State start;
-};
-
-std::vector<Subject> many_subjects(uint64_t seed) {
-  Rng rng(seed);
-  std::vector<Subject> subjects;
-  for (const ChosenChannels& chosen : many_choices(seed)) {
-    for (const size_t num_slots : {1u, 3u}) subjects.emplace_back(chosen, num_slots, rng.below(2) == 0, rng);
-  }
-  return subjects;
-}
-
 TEST(AdamWChannels, EachElementIsUpdatedAsAdamWUpdatesItAlone) {
-  for (const Subject& subject : many_subjects(1)) {
+  for (const RandomUpdate& subject : many_updates(1)) {
     ASSERT_TRUE(same_state(subject.updated(), subject.updated_singly()))
         << subject.shape.width << " wide, " << subject.channels.size() << " channels";
   }
@@ -154,8 +23,8 @@ TEST(AdamWChannels, EachElementIsUpdatedAsAdamWUpdatesItAlone) {
 TEST(AdamWChannels, OneCounterAndOneSlotAreAdamW) {
   const MatrixShape shape{33, 70, Axis::kColumns};
   for (const bool has_bf16 : {false, true}) {
-    const Window window(33 * 70, 1, has_bf16, 2);
-    State ours(33 * 70, 3), theirs = ours;
+    const RandomWindow window(33 * 70, 1, has_bf16, 2);
+    RandomState ours(33 * 70, 3), theirs = ours;
     const auto slots = window.slots(0, 33 * 70);
     const std::vector<int64_t> counters(70, 5);
     adamw_update_channels({ours.master, ours.m, ours.v}, {slots}, shape, {0, 33},
@@ -168,8 +37,8 @@ TEST(AdamWChannels, OneCounterAndOneSlotAreAdamW) {
 
 TEST(AdamWChannels, AgreesWithDoublePrecision) {
   Rng rng(4);
-  const Subject subject(choose({40, 60, Axis::kColumns}, 20, rng), 4, true, rng);
-  const State after = subject.updated();
+  const RandomUpdate subject(choose({40, 60, Axis::kColumns}, 20, rng), 4, true, rng);
+  const RandomState after = subject.updated();
   for (size_t i = 0; i < subject.size(); ++i) {
     double g = 0;
     for (size_t slot = 0; slot < 4; ++slot)
@@ -186,7 +55,7 @@ TEST(AdamWChannels, AgreesWithDoublePrecision) {
 
 TEST(AdamWChannels, CutsIntoLinesDoNotChangeOneBit) {
   Rng rng(5);
-  for (const Subject& subject : many_subjects(6)) {
+  for (const RandomUpdate& subject : many_updates(6)) {
     ASSERT_TRUE(same_state(subject.updated(), subject.updated(random_cuts(subject.lines(), rng))))
         << subject.shape.width << " wide, " << subject.channels.size() << " channels";
   }
@@ -197,8 +66,8 @@ TEST(AdamWChannels, EveryInstructionSetGivesTheSameBits) {
   for (const Axis axis : {Axis::kColumns, Axis::kRows}) {
     for (const size_t num_slots : {1u, 4u}) {
       for (const bool has_bf16 : {false, true}) {
-        const Subject subject(choose({23, 57, axis}, 6, rng), num_slots, has_bf16, rng);
-        const State best = subject.updated();
+        const RandomUpdate subject(choose({23, 57, axis}, 6, rng), num_slots, has_bf16, rng);
+        const RandomState best = subject.updated();
         std::vector<float> best_matrix(23 * 57, 0.5f);
         subject.updated_in(best_matrix, {{0, subject.lines()}});
         for_every_target([&] {
@@ -214,16 +83,16 @@ TEST(AdamWChannels, EveryInstructionSetGivesTheSameBits) {
 
 TEST(AdamWChannels, AMasterInPlaceIsUpdatedAsACompactOne) {
   Rng rng(8);
-  std::vector<Subject> subjects = many_subjects(9);
+  std::vector<RandomUpdate> subjects = many_updates(9);
   subjects.emplace_back(choose({30, 5000, Axis::kColumns}, 300, rng), 2, false, rng);  // a line larger than a tile
   subjects.emplace_back(choose({300, 500, Axis::kColumns}, 450, rng), 2, false, rng);  // many lines a tile
-  for (const Subject& subject : subjects) {
+  for (const RandomUpdate& subject : subjects) {
     const MatrixShape& shape = subject.shape;
     std::vector<float> matrix(static_cast<size_t>(shape.num_elements()), 7.0f), expected = matrix;
     scatter_channels(subject.start.master, shape, subject.channels, {0, subject.lines()}, matrix);
-    const State compact = subject.updated();
+    const RandomState compact = subject.updated();
     scatter_channels(compact.master, shape, subject.channels, {0, subject.lines()}, expected);
-    const State selected = subject.updated_in(matrix, random_cuts(subject.lines(), rng));
+    const RandomState selected = subject.updated_in(matrix, random_cuts(subject.lines(), rng));
     ASSERT_TRUE(same_bytes(matrix, expected) && same_bytes(selected.m, compact.m) && same_bytes(selected.v, compact.v))
         << shape.width << " wide, " << subject.channels.size() << " channels";
   }
@@ -251,14 +120,14 @@ TEST(AdamWChannels, AConstantGradientMovesTheLearningRateAtEveryCount) {
 }
 
 TEST(AdamWChannels, ARunningSumGivesTheBitsOfTheSlots) {
-  for (const Subject& subject : many_subjects(10)) {
+  for (const RandomUpdate& subject : many_updates(10)) {
     std::vector<float> sum(subject.size(), 1e30f);
     bool is_first = true;
     for (const WindowSlot& slot : subject.window.slots(0, subject.size())) {
       accumulate_gradient(sum, slot.gradient, slot.scale, is_first);
       is_first = false;
     }
-    State state = subject.start;
+    RandomState state = subject.start;
     const std::vector<WindowSlot> slots = {{std::span<const float>(sum)}};
     adamw_update_channels({state.master, state.m, state.v}, {slots, subject.window.mean_scale}, subject.shape,
                           {0, subject.lines()}, subject.corrections, adamw_with_decay());
@@ -267,7 +136,7 @@ TEST(AdamWChannels, ARunningSumGivesTheBitsOfTheSlots) {
 }
 
 TEST(AdamWChannels, EveryInstructionSetAccumulatesTheSameBits) {
-  const Window window(1003, 2, true, 11);
+  const RandomWindow window(1003, 2, true, 11);
   const auto accumulated = [&] {
     std::vector<float> sum(1003);
     for (size_t slot : {0u, 1u}) {
