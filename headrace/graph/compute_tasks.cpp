@@ -39,23 +39,31 @@ void add_forward(StepGraph& step, Grid& forward, int32_t block, int32_t micro) {
 
 }  // namespace
 
-ComputeTasks add_compute_tasks(StepGraph& step, const StepShape& shape) {
+ComputeTasks add_compute_tasks(StepGraph& step, const StepShape& shape, const BetweenCompute& between) {
   require_sound(shape);
   const int32_t blocks = shape.num_blocks(), micros = shape.accumulate;
   Grid forward(blocks, micros), backward(blocks, micros);
+  const auto add_next_forward = [&](int32_t block, int32_t micro) {
+    if (micro == 0 && between.before_first_forward) between.before_first_forward(block);
+    add_forward(step, forward, block, micro);
+  };
+  const auto add_next_backward = [&](int32_t block, int32_t micro) {
+    add_backward(step, shape, forward, backward, block, micro);
+    if (micro + 1 == micros && between.after_last_backward) between.after_last_backward(block);
+  };
   if (shape.order == ComputeOrder::kMicroBatchMajor) {
     const int32_t num_last = blocks > 1 ? 1 : 0;  // blocks whose backward comes at the very end
     for (int32_t m = 0; m < micros; ++m) {
-      for (int32_t b = 0; b < blocks; ++b) add_forward(step, forward, b, m);
-      for (int32_t b = blocks; b-- > num_last;) add_backward(step, shape, forward, backward, b, m);
+      for (int32_t b = 0; b < blocks; ++b) add_next_forward(b, m);
+      for (int32_t b = blocks; b-- > num_last;) add_next_backward(b, m);
     }
-    for (int32_t m = 0; m < micros && num_last > 0; ++m) add_backward(step, shape, forward, backward, 0, m);
+    for (int32_t m = 0; m < micros && num_last > 0; ++m) add_next_backward(0, m);
   } else {
     for (int32_t b = 0; b < blocks; ++b) {
-      for (int32_t m = 0; m < micros; ++m) add_forward(step, forward, b, m);
+      for (int32_t m = 0; m < micros; ++m) add_next_forward(b, m);
     }
     for (int32_t b = blocks; b-- > 0;) {
-      for (int32_t m = 0; m < micros; ++m) add_backward(step, shape, forward, backward, b, m);
+      for (int32_t m = 0; m < micros; ++m) add_next_backward(b, m);
     }
   }
   step.graph.set_lanes(LaneKind::kCompute, 1);

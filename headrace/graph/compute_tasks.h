@@ -2,6 +2,7 @@
 // whole gradient. Pure; any thread.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "headrace/graph/step_graph.h"
@@ -16,9 +17,15 @@ struct ComputeTasks {
   std::vector<int32_t> last_backward;   // after it the block's gradient is complete
 };
 
+// Called while the compute tasks are appended, to put others between them in program order. Empty ones are not called.
+struct BetweenCompute {
+  std::function<void(int32_t block)> before_first_forward = {};
+  std::function<void(int32_t block)> after_last_backward = {};
+};
+
 // Appends the compute tasks in program order with the edges among them. Throws InternalError when the shape is not
 // sound.
-ComputeTasks add_compute_tasks(StepGraph& step, const StepShape& shape);
+ComputeTasks add_compute_tasks(StepGraph& step, const StepShape& shape, const BetweenCompute& between = {});
 
 // With clipping appends the reduce that ends when the norm of the whole gradient is known; without it returns the last
 // backward, after which the whole gradient is there.

@@ -14,6 +14,7 @@ namespace headrace::graph {
 inline constexpr int32_t kWholeModel = -1;  // block of a task that concerns no single block
 inline constexpr int32_t kWholeStep = -1;   // micro-batch of a task done once a step
 inline constexpr int32_t kWholeBlock = -1;  // piece of a task that concerns all of a block
+inline constexpr int32_t kNoSlot = -1;      // slot of a task that fills or empties no shared buffer
 
 struct Task {
   TaskKind kind = TaskKind::kForward;
@@ -22,10 +23,11 @@ struct Task {
   int32_t micro_batch = kWholeStep;
   int32_t piece = kWholeBlock;  // a range of the block's rows
   int64_t step = 0;
-  int64_t bytes = 0;      // moved over a link, or touched by a host update; 0 for computation
-  int64_t deadline = 0;   // rank, within its step, of the forward that needs it first; smaller is needed earlier
-  int64_t due_steps = 0;  // [steps] after its own in which its deadline counts
-  double cost_s = 0;      // [s] estimate, see assign_costs
+  int64_t bytes = 0;       // moved over a link, or touched by a host update; 0 for computation
+  int64_t deadline = 0;    // rank, within its step, of the forward that needs it first; smaller is needed earlier
+  int64_t due_steps = 0;   // [steps] after its own in which its deadline counts
+  double cost_s = 0;       // [s] estimate, see assign_costs
+  int32_t slot = kNoSlot;  // which of the device's shared buffers it fills or empties, where the builder says so
 };
 
 // "forward(block 3, micro-batch 1, step 5)", "fetch(block 3, piece 0, step 5)"; with the lane where a kind of task is
