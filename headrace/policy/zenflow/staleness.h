@@ -1,0 +1,28 @@
+// How old gradients are when a forward first sees them, and that none is older than promised. Source of the bound:
+// windows of at most S steps, each merged at the end of the next. One owner.
+#pragma once
+
+#include <cstdint>
+
+namespace headrace::policy::zenflow {
+
+class StalenessGuard {
+ public:
+  // `bound`: most steps from a gradient's to the first forward that sees it, 2 S. >= 1.
+  explicit StalenessGuard(int64_t bound) : bound_(bound) {}
+
+  // A window of `length` steps, the last of them `age` >= 1 steps before the forward that sees it first; `share` of the
+  // parameters are concerned. Throws InternalError when its oldest gradient is beyond the bound.
+  void seen(int64_t length, int64_t age, double share);
+
+  // [steps] between a gradient and the first forward that sees it: 0 when that is the next one. Of deferred columns.
+  int64_t largest() const { return largest_; }
+  double mean() const { return weight_ > 0 ? sum_ / weight_ : 0; }
+
+ private:
+  const int64_t bound_;
+  int64_t largest_ = 0;
+  double sum_ = 0, weight_ = 0;
+};
+
+}  // namespace headrace::policy::zenflow
