@@ -3,9 +3,15 @@
 #include <ATen/Parallel.h>
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <numeric>
 #include <vector>
 
+#include "headrace/base/rng.h"
+#include "headrace/kernel/adamw_channels.h"
+#include "headrace/kernel/channels.h"
 #include "headrace/model/linear_cross_entropy.h"
 #include "headrace/optim/adamw.h"
 #include "headrace/tensor/fused_activation.h"
@@ -146,6 +152,103 @@ void triad(benchmark::State& state) {
   count_bytes(state, 12);
 }
 BENCHMARK(triad)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// ZenFlow's kernels on one thread, beside what only copies or adds as many bytes: a matrix [rows, width] by the range.
+// The first two fit a cache of 32 MiB, as a gradient does that was just written.
+struct Chosen {
+  explicit Chosen(const benchmark::State& state)
+      : shape{state.range(0), state.range(1), headrace::kernel::Axis::kColumns},
+        matrix(static_cast<size_t>(shape.num_elements()), 0.5f),
+        scores(static_cast<size_t>(shape.width)) {
+    std::vector<int32_t> all(static_cast<size_t>(shape.width));
+    std::iota(all.begin(), all.end(), 0);
+    headrace::Rng rng(1);
+    rng.shuffle(all);
+    const auto middle = all.begin() + static_cast<int64_t>(all.size() / 10);
+    std::sort(middle, all.end());
+    important.assign(all.begin(), middle);
+    deferred.assign(middle, all.end());
+    important_values.resize(static_cast<size_t>(shape.rows) * important.size());
+    deferred_values.resize(static_cast<size_t>(shape.rows) * deferred.size());
+  }
+  headrace::kernel::Lines lines() const { return {0, shape.rows}; }
+
+  headrace::kernel::MatrixShape shape;
+  std::vector<int32_t> important, deferred;
+  std::vector<float> matrix, important_values, deferred_values;
+  std::vector<double> scores;
+};
+
+void with_shapes(benchmark::internal::Benchmark* row) {
+  row->Args({2048, 768})->Args({768, 2048})->Args({16384, 768})->UseRealTime()->Unit(benchmark::kMicrosecond);
+}
+
+void count_bytes_of(benchmark::State& state, size_t elements, int64_t bytes_an_element) {
+  state.SetBytesProcessed(static_cast<int64_t>(state.iterations()) * static_cast<int64_t>(elements) * bytes_an_element);
+}
+
+void split_columns(benchmark::State& state) {
+  Chosen c(state);
+  for ([[maybe_unused]] auto _ : state) {
+    headrace::kernel::split_columns(c.matrix, c.shape, c.lines(), {c.important, c.important_values},
+                                    {c.deferred, c.deferred_values}, c.scores);
+  }
+  count_bytes_of(state, c.matrix.size(), 8);
+}
+BENCHMARK(split_columns)->Apply(with_shapes);
+
+void scatter_channels(benchmark::State& state) {
+  Chosen c(state);
+  for ([[maybe_unused]] auto _ : state) {
+    headrace::kernel::scatter_channels(c.deferred_values, c.shape, c.deferred, c.lines(), c.matrix);
+  }
+  count_bytes_of(state, c.deferred_values.size(), 8);
+}
+BENCHMARK(scatter_channels)->Apply(with_shapes);
+
+void copy_matrix(benchmark::State& state) {
+  const Chosen c(state);
+  std::vector<float> copy(c.matrix.size());
+  for ([[maybe_unused]] auto _ : state) {
+    std::memcpy(copy.data(), c.matrix.data(), copy.size() * sizeof(float));
+    benchmark::ClobberMemory();
+  }
+  count_bytes_of(state, copy.size(), 8);
+}
+BENCHMARK(copy_matrix)->Apply(with_shapes);
+
+// The deferred channels after a window of so many steps, in fp32.
+template <int kSlots>
+void adamw_update_channels(benchmark::State& state) {
+  Chosen c(state);
+  const size_t count = c.deferred_values.size();
+  const std::vector<std::vector<float>> gradients(kSlots, std::vector<float>(count, 0.5f));
+  std::vector<headrace::kernel::WindowSlot> slots;
+  for (const auto& gradient : gradients) slots.push_back({std::span<const float>(gradient), 0.5f});
+  std::vector<float> m(count), v(count);
+  const headrace::kernel::ChannelAdamW adamw;
+  const std::vector<int64_t> updates(c.deferred.size(), 3);
+  const auto corrections = headrace::kernel::bias_corrections(adamw, updates);
+  for ([[maybe_unused]] auto _ : state) {
+    headrace::kernel::adamw_update_channels({c.deferred_values, m, v}, {slots, 1.0f / kSlots}, c.shape, c.lines(),
+                                            corrections, adamw);
+  }
+  count_bytes_of(state, count, 24 + 4 * kSlots);
+}
+BENCHMARK(adamw_update_channels<1>)->Apply(with_shapes);
+BENCHMARK(adamw_update_channels<4>)->Apply(with_shapes);
+
+void triad_on_one_thread(benchmark::State& state) {
+  const Chosen c(state);
+  const std::vector<float> other(c.matrix.size(), 2.0f);
+  std::vector<float> sum(c.matrix.size());
+  for ([[maybe_unused]] auto _ : state) {
+    for (size_t i = 0; i < sum.size(); ++i) sum[i] = c.matrix[i] + 0.5f * other[i];
+    benchmark::ClobberMemory();
+  }
+  count_bytes_of(state, sum.size(), 12);
+}
+BENCHMARK(triad_on_one_thread)->Apply(with_shapes);
 
 }  // namespace
 
