@@ -45,6 +45,8 @@ class Reader {
   void scheduler_parameter(const std::string& key, const Json& value, std::string_view type);
   void precision(const std::string& key, const Json& value);
   void zero(const Json& value);
+  void zenflow(const Json& value);
+  void zenflow_parameter(const std::string& key, const Json& value);
   void other(const std::string& key, const Json& value);
 
   const std::string source_;
@@ -176,11 +178,41 @@ void Reader::precision(const std::string& key, const Json& value) {
 void Reader::zero(const Json& value) {
   const Json stage = object("zero_optimization", value).value("stage", Json(0));
   if (stage != 0) {
-    note("zero_optimization", "has stage " + stage.dump() +
-                                  ": there is one rank, so nothing is partitioned. Whether the optimizer is on the host "
-                                  "is --policy's to say (resident or offload).");
+    note("zero_optimization",
+         "has stage " + stage.dump() +
+             ": there is one rank, so nothing is partitioned. Whether the optimizer is on the host "
+             "is --policy's to say (resident or offload).");
   }
-  if (value.contains("zenflow")) refuse("zero_optimization.zenflow", value["zenflow"], "ZenFlow is not there yet.");
+  if (value.contains("zenflow")) zenflow(value["zenflow"]);
+}
+
+void Reader::zenflow(const Json& value) {
+  config_.policy = "zenflow";
+  for (const auto& [key, member] : object("zero_optimization.zenflow", value).items()) zenflow_parameter(key, member);
+}
+
+// Its intervals are counted in steps here too; what its "auto" stands for there is our default.
+void Reader::zenflow_parameter(const std::string& key, const Json& value) {
+  const std::string name = "zero_optimization.zenflow." + key;
+  if (key == "topk_ratio") {
+    set(name, value, config_.topk_ratio);
+  } else if (key == "update_interval") {
+    if (!value.is_number_integer() && value != "auto") refuse(name, value, "a number of steps or auto is expected.");
+    config_.update_interval = value.is_number_integer() ? value.dump() : "auto";
+  } else if (key == "select_interval") {
+    set(name, value, config_.select_interval);
+  } else if (key == "select_strategy") {
+    if (value == "epoch") refuse(name, value, "columns are chosen anew by steps: set select_interval to an epoch's.");
+  } else if (key == "full_warm_up_rounds") {
+    set(name, value, config_.warmup_steps);
+    if (config_.warmup_steps < 1) config_.warmup_steps = 1;
+  } else if (key == "overlap_step") {
+    config_.overlap = value == true ? "exact" : "none";
+  } else if (key == "auto_ratio" || key == "offload" || key == "steps_per_epoch" || key == "pt_reserved_cores_perc") {
+    note(name, "is not used here.");
+  } else {
+    refuse(name, value, "this key is not known.");
+  }
 }
 
 // Keys that change speed, output or nothing at all here; the rest is refused.

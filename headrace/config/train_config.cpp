@@ -64,7 +64,7 @@ void validate_offload(const TrainConfig& c) {
   if (!c.emulated_host.empty()) parse_bytes(c.emulated_host);
   require(parse_seconds(c.lane_deadline) > 0, "lane_deadline", c.lane_deadline, "it must be above 0");
   if (c.device_optimizer_share != "auto") parse_share(c.device_optimizer_share);
-  require(c.policy != "offload" || c.device != "cpu", "policy", "offload",
+  require(c.policy == "resident" || c.device != "cpu", "policy", c.policy,
           "device cpu has only one memory: use --device emulated");
   const bool is_relaxed = c.clip_scope != "global" || c.clip_norm != "exact";
   require(!is_relaxed || c.policy == "offload", c.clip_scope != "global" ? "clip_scope" : "clip_norm",
@@ -72,11 +72,35 @@ void validate_offload(const TrainConfig& c) {
   require(c.clip_scope == "global" || c.clip_norm == "exact", "clip_norm", c.clip_norm,
           "clip_scope is block too: use one of them");
   require(!is_relaxed || c.overlap == "exact", "overlap", c.overlap, "relaxed clipping is for overlap exact");
-  require(c.overlap == "exact" || c.device_optimizer_share == "0", "device_optimizer_share", c.device_optimizer_share,
+  const bool keeps_all_on_host = c.policy == "offload" && c.overlap == "none";
+  require(!keeps_all_on_host || c.device_optimizer_share == "0", "device_optimizer_share", c.device_optimizer_share,
           "without overlap all optimizer state is on the host");
 }
 
+void validate_zenflow(const TrainConfig& c) {
+  require(std::isfinite(c.topk_ratio) && c.topk_ratio > 0 && c.topk_ratio <= 1, "topk_ratio", shown(c.topk_ratio),
+          "it must lie in (0, 1]");
+  at_least(c.max_update_interval, 1, "max_update_interval");
+  at_least(c.select_interval, 1, "select_interval");
+  at_least(c.warmup_steps, 1, "warmup_steps");
+  const int64_t interval = parse_update_interval(c.update_interval);
+  require(interval == 0 || c.steps == 0 || interval <= c.steps, "update_interval", c.update_interval,
+          "there are only " + std::to_string(c.steps) + " steps");
+  if (c.policy != "zenflow") return;
+  require(c.device_optimizer_share != "auto", "device_optimizer_share", "auto",
+          "policy zenflow takes a number; policy auto chooses one");
+}
+
 }  // namespace
+
+int64_t parse_update_interval(const std::string& text) {
+  if (text == "auto") return 0;
+  char* end = nullptr;
+  const long long interval = std::strtoll(text.c_str(), &end, 10);
+  require(!text.empty() && *end == '\0' && interval >= 1, "update_interval", text,
+          "it must be a number of steps of at least 1, or auto");
+  return interval;
+}
 
 double parse_share(const std::string& text) {
   char* end = nullptr;
@@ -94,6 +118,7 @@ void validate(const TrainConfig& config) {
   at_least(config.threads, 0, "threads");
   if (!config.host_budget.empty()) parse_bytes(config.host_budget);
   validate_offload(config);
+  validate_zenflow(config);
 }
 
 }  // namespace headrace::config

@@ -26,14 +26,19 @@ struct OffloadConfig {
   template <class Visitor>
   void visit_offload(Visitor& visit) {
     visit(FieldInfo{"device_budget", "most device memory to use, like 8GiB; empty for no limit"}, device_budget);
-    visit(FieldInfo{"overlap",
-                    "offload: each block's update as soon as it may start, or all of them after backward",
-                    {"exact", "none"}},
-          overlap);
-    visit(FieldInfo{"device_optimizer_share",
-                    "offload: share of the optimizer state kept on the device [0..1], whole blocks; auto: as much as "
-                    "removes the stall"},
-          device_optimizer_share);
+    visit(
+        FieldInfo{
+            "overlap",
+            "offload: each block's update as soon as it may start, or all of them after backward; zenflow: the host "
+            "updates while the device computes on, or the device waits",
+            {"exact", "none"}},
+        overlap);
+    visit(
+        FieldInfo{
+            "device_optimizer_share",
+            "offload, zenflow: share of the optimizer state kept on the device [0..1], whole blocks; auto: as much as "
+            "removes the stall"},
+        device_optimizer_share);
     visit(FieldInfo{"clip_scope",
                     "offload: clip by the norm of the whole gradient, or each block by its own (not exact)",
                     {"global", "block"}},
@@ -42,18 +47,58 @@ struct OffloadConfig {
                     "offload: clip by this step's norm, or by that of the step before (not exact)",
                     {"exact", "lagged"}},
           clip_norm);
-    visit(FieldInfo{"host_workers", "offload: threads that update on the host; 0 for one a host core"}, host_workers);
-    visit(FieldInfo{"lane_deadline", "offload: a copy or update that takes longer ends the run, like 60s"},
+    visit(FieldInfo{"host_workers", "offload, zenflow: threads that update on the host; 0 for one a host core"},
+          host_workers);
+    visit(FieldInfo{"lane_deadline", "offload, zenflow: a copy or update that takes longer ends the run, like 60s"},
           lane_deadline);
     visit(FieldInfo{"emulated_link", "device emulated: link each way, like 12GiB a second; empty: as memory copies"},
           emulated_link);
     visit(FieldInfo{"emulated_host", "device emulated: bytes a second of all host updates; empty: as fast as it is"},
           emulated_host);
-    visit(FieldInfo{"trace_steps", "offload: write OUT/trace.json of the last so many steps; 0 for none"}, trace_steps);
+    visit(FieldInfo{"trace_steps", "offload, zenflow: write OUT/trace.json of the last so many steps; 0 for none"},
+          trace_steps);
   }
 };
 
-struct TrainConfig : CorpusSettings, OffloadConfig {
+// How columns are deferred; used by policy zenflow. Named as DeepSpeed names them where it does.
+struct ZenFlowConfig {
+  double topk_ratio = 0.1;
+  std::string update_interval = "auto";
+  int64_t max_update_interval = 8;
+  int64_t select_interval = 16;
+  int64_t warmup_steps = 1;
+  std::string deferred_lr = "plain";
+  std::string window_sum = "auto";
+
+  template <class Visitor>
+  void visit_zenflow(Visitor& visit) {
+    visit(FieldInfo{"topk_ratio", "zenflow: share of each matrix's columns updated on the device at every step (0..1]"},
+          topk_ratio);
+    visit(
+        FieldInfo{
+            "update_interval",
+            "zenflow: the host updates the other columns after every so many steps; auto: as the host can follow"},
+        update_interval);
+    visit(FieldInfo{"max_update_interval", "zenflow: longest update interval that auto may choose [steps]"},
+          max_update_interval);
+    visit(FieldInfo{"select_interval", "zenflow: choose the columns anew after every so many steps"}, select_interval);
+    visit(FieldInfo{"warmup_steps", "zenflow: first steps, in which every column is updated exactly, at least 1"},
+          warmup_steps);
+    visit(
+        FieldInfo{"deferred_lr",
+                  "zenflow: learning rate of an update for S steps: that of one step, times the root of S, or times S",
+                  {"plain", "sqrt", "linear"}},
+        deferred_lr);
+    visit(
+        FieldInfo{"window_sum",
+                  "zenflow: keep a window's gradients apart until the host sums them in one pass, or add each to a sum "
+                  "as it comes; auto: apart where host memory allows; the same bits",
+                  {"auto", "slots", "running"}},
+        window_sum);
+  }
+};
+
+struct TrainConfig : CorpusSettings, OffloadConfig, ZenFlowConfig {
   std::string model;
   std::vector<std::string> data;
   std::vector<std::string> eval_data;
@@ -148,10 +193,13 @@ struct TrainConfig : CorpusSettings, OffloadConfig {
           eval_every);
     visit(FieldInfo{"device", "where to compute", {"cpu", "cuda", "emulated"}}, device);
     visit(FieldInfo{"policy",
-                    "where the training state lives: on the device, or its optimizer part on the host",
-                    {"resident", "offload"}},
+                    "where the training state lives: on the device, its optimizer part on the host, or zenflow: there "
+                    "too, but for "
+                    "the columns that matter; auto chooses and says why",
+                    {"resident", "offload", "zenflow", "auto"}},
           policy);
     visit_offload(visit);
+    visit_zenflow(visit);
     visit(FieldInfo{"recompute", "keep only each block's input and run its forward again in backward"}, recompute);
     visit(FieldInfo{"threads", "compute threads; 0 for all cores"}, threads);
     visit(FieldInfo{"host_budget", "most host memory to use, like 16GiB; empty for what is available"}, host_budget);
@@ -169,5 +217,8 @@ void validate(const TrainConfig& config);
 
 // device_optimizer_share as a number [0..1]. Throws ConfigError for anything else, "auto" too.
 double parse_share(const std::string& text);
+
+// update_interval as a number >= 1; 0 for "auto". Throws ConfigError for anything else.
+int64_t parse_update_interval(const std::string& text);
 
 }  // namespace headrace::config

@@ -8,7 +8,7 @@
 namespace headrace::plan {
 namespace {
 
-constexpr int64_t kFloat = 4;             // [bytes]
+constexpr int64_t kFloat = 4;              // [bytes]
 constexpr int64_t kLossChunk = 128 << 20;  // [bytes] of logits that exist at a time (model/linear_cross_entropy)
 
 // [floats a token] that one layer keeps for its backward (model/layer.h): its input and the stream between attention

@@ -11,9 +11,11 @@
 #include "headrace/os/memory_facts.h"
 #include "headrace/plan/memory.h"
 #include "headrace/plan/offload.h"
+#include "headrace/plan/zenflow.h"
 #include "headrace/policy/offload.h"
 #include "headrace/policy/resident.h"
 #include "headrace/policy/trained_blocks.h"
+#include "headrace/policy/zenflow/zenflow.h"
 #include "headrace/train/load.h"
 
 namespace headrace::train {
@@ -39,19 +41,24 @@ int32_t device_blocks_of(const config::TrainConfig& config, const policy::Traine
   return blocks;
 }
 
-plan::OffloadPlan plan_of(const config::TrainConfig& config, const model::Model& model, const LargestStep& step) {
-  const policy::TrainedBlocks trained = policy::find_trained_blocks(model, frozen_of(config));
+plan::OffloadPlan plan_of(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
+                          const policy::TrainedBlocks& trained, int32_t device_blocks) {
   plan::OffloadRequest request{.block_parameters = {}, .block_state_parameters = {}};
   for (size_t i = 0; i < trained.groups.size(); ++i) {
     request.block_parameters.push_back(model.blocks()[i].numel);
     request.block_state_parameters.push_back(trained.groups[i].state_numel);
   }
   request.accumulate = step.accumulate;
-  request.device_blocks = std::max(0, device_blocks_of(config, trained));
+  request.device_blocks = device_blocks;
   request.shares_gradients = config.overlap == "exact";
   request.tokens = request.trained_tokens = step.tokens;
   request.recompute = config.recompute;
   return plan::choose_offload(model.shape(), request, bytes_or_zero(config.device_budget));
+}
+
+plan::OffloadPlan plan_of(const config::TrainConfig& config, const model::Model& model, const LargestStep& step) {
+  const policy::TrainedBlocks trained = policy::find_trained_blocks(model, frozen_of(config));
+  return plan_of(config, model, step, trained, std::max(0, device_blocks_of(config, trained)));
 }
 
 policy::OffloadSettings offload_settings(const config::TrainConfig& config, const model::Model& model,
@@ -75,6 +82,73 @@ policy::OffloadSettings offload_settings(const config::TrainConfig& config, cons
   settings.deadline_s = parse_seconds(config.lane_deadline);
   settings.recorded_steps = config.trace_steps;
   return settings;
+}
+
+// [bytes] that the host may take: the budget's, else what this machine has.
+int64_t host_room(const config::TrainConfig& config) {
+  const int64_t available = os::memory_facts().available_bytes, budget = bytes_or_zero(config.host_budget);
+  return budget > 0 ? std::min(budget, available) : available;
+}
+
+int64_t longest_interval(const config::TrainConfig& config) {
+  const int64_t interval = config::parse_update_interval(config.update_interval);
+  return interval > 0 ? interval : config.max_update_interval;
+}
+
+policy::ZenFlowSettings zenflow_settings(const config::TrainConfig& config, const policy::TrainedBlocks& trained,
+                                         size_t host_cores) {
+  policy::ZenFlowSettings settings;
+  settings.optimizer = optimizer_of(config);
+  settings.recompute = config.recompute;
+  settings.is_frozen = frozen_of(config);
+  settings.topk_ratio = config.topk_ratio;
+  const int64_t interval = config::parse_update_interval(config.update_interval);
+  settings.auto_interval = interval == 0;
+  settings.limits = {.smallest = 1, .largest = config.max_update_interval};
+  settings.schedule = {.update_interval = interval > 0 ? interval : std::min<int64_t>(4, config.max_update_interval),
+                       .warmup_steps = config.warmup_steps,
+                       .select_interval = config.select_interval,
+                       .overlaps = config.overlap == "exact"};
+  if (config.deferred_lr == "sqrt") settings.deferred_rate = policy::DeferredRate::kSqrt;
+  if (config.deferred_lr == "linear") settings.deferred_rate = policy::DeferredRate::kLinear;
+  settings.device_budget = bytes_or_zero(config.device_budget);
+  settings.host_budget = bytes_or_zero(config.host_budget);
+  settings.num_device_blocks = device_blocks_of(config, trained);
+  settings.host_workers =
+      static_cast<int32_t>(config.host_workers > 0 ? config.host_workers : std::max<size_t>(1, host_cores));
+  settings.host_bytes_per_s = static_cast<double>(bytes_or_zero(config.emulated_host));
+  settings.deadline_s = parse_seconds(config.lane_deadline);
+  settings.recorded_steps = config.trace_steps;
+  return settings;
+}
+
+plan::ZenflowRequest zenflow_request(const config::TrainConfig& config, const model::Model& model,
+                                     const LargestStep& step) {
+  const policy::TrainedBlocks trained = policy::find_trained_blocks(model, frozen_of(config));
+  const policy::ZenFlow::Sizes sizes = policy::ZenFlow::sizes_of(model, zenflow_settings(config, trained, 1));
+  plan::ZenflowRequest request;
+  for (const model::BlockSpec& block : model.blocks()) request.block_parameters.push_back(block.numel);
+  request.important = sizes.important;
+  request.deferred = sizes.deferred;
+  request.ring_buffer = sizes.ring_buffer;
+  request.num_ring_buffers = sizes.num_ring_buffers;
+  request.exchange = sizes.exchange;
+  request.longest_interval = longest_interval(config);
+  request.accumulate = step.accumulate;
+  request.tokens = request.trained_tokens = step.tokens;
+  request.recompute = config.recompute;
+  return request;
+}
+
+// Slots where they are asked for or fit.
+plan::ZenflowPlan zenflow_plan_of(const config::TrainConfig& config, const model::Model& model,
+                                  const LargestStep& step) {
+  const plan::ZenflowRequest request = zenflow_request(config, model, step);
+  const int64_t device = bytes_or_zero(config.device_budget), host = bytes_or_zero(config.host_budget);
+  const plan::ZenflowPlan plan =
+      plan::choose_zenflow(model.shape(), request, device, config.window_sum == "auto" ? host_room(config) : host);
+  if (config.window_sum == "auto") return plan;
+  return plan::plan_zenflow(model.shape(), request, plan.shares_gradient, config.window_sum == "slots");
 }
 
 }  // namespace
@@ -115,6 +189,13 @@ void check_memory(const config::TrainConfig& config, const model::Model& model, 
         "Masters, gradients and moments take 16 bytes a parameter there; keep some of them on the device "
         "(--device-optimizer-share) or free memory.");
   }
+  if (config.policy == "zenflow") {
+    const plan::ZenflowPlan plan = zenflow_plan_of(config, model, step);
+    say("memory: " + plan.text());
+    return require_host(plan.host, plan.device.total(),
+                        "Add each gradient to a sum as it comes (--window-sum running), lower --max-update-interval or "
+                        "raise --topk-ratio.");
+  }
   plan::MemoryRequest request;
   request.tokens = request.trained_tokens = step.tokens;
   for (const model::BlockSpec& block : model.blocks()) request.parameters += block.numel;
@@ -126,12 +207,37 @@ void check_memory(const config::TrainConfig& config, const model::Model& model, 
   if (!config.device_budget.empty()) plan::require_fits(plan, parse_bytes(config.device_budget), "--device-budget");
 }
 
+double spare_device_share(const config::TrainConfig& config, const model::Model& model, const LargestStep& step) {
+  const int64_t budget = bytes_or_zero(config.device_budget);
+  const policy::TrainedBlocks trained = policy::find_trained_blocks(model, frozen_of(config));
+  const plan::OffloadPlan plan = plan_of(config, model, step, trained, /*device_blocks=*/0);
+  if (budget == 0) return 1;
+  // A block on the device has both moments there, and a gradient buffer of its own.
+  const double bytes = 12.0 * static_cast<double>(trained.state_numel);
+  return std::clamp(static_cast<double>(budget - plan.device.total()) / bytes, 0.0, 1.0);
+}
+
+bool has_room_for_slots(const config::TrainConfig& config, const model::Model& model, const LargestStep& step) {
+  if (config.window_sum != "auto") return config.window_sum == "slots";
+  const plan::ZenflowRequest request = zenflow_request(config, model, step);
+  return plan::plan_zenflow(model.shape(), request, true, true).host.total() <= host_room(config);
+}
+
 std::unique_ptr<policy::Policy> make_policy(const config::TrainConfig& config, const model::Model& model,
                                             std::vector<at::Tensor> weights, const LargestStep& step,
                                             std::unique_ptr<device::Device> device) {
   if (config.policy == "resident") {
     policy::Resident::Settings settings{optimizer_of(config), config.recompute, frozen_of(config)};
     return std::make_unique<policy::Resident>(model, std::move(weights), std::move(settings));
+  }
+  if (config.policy == "zenflow") {
+    const plan::ZenflowPlan plan = zenflow_plan_of(config, model, step);
+    policy::ZenFlowSettings settings =
+        zenflow_settings(config, policy::find_trained_blocks(model, frozen_of(config)), device->cores().host.size());
+    settings.shares_gradient = plan.shares_gradient;
+    settings.order = plan.order;
+    settings.window_sum = plan.has_slots ? policy::zenflow::WindowSum::kSlots : policy::zenflow::WindowSum::kRunning;
+    return std::make_unique<policy::ZenFlow>(model, std::move(device), weights, std::move(settings));
   }
   policy::OffloadSettings settings = offload_settings(config, model, step, device->cores());
   return std::make_unique<policy::Offload>(model, std::move(device), weights, std::move(settings));

@@ -31,6 +31,12 @@ std::unique_ptr<device::Device> open_device(const config::TrainConfig& config);
 void check_memory(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
                   const std::function<void(const std::string&)>& say);
 
+// Of the optimizer state, the share for which the device's budget has room beside an offloaded run [0..1]; 1 without a
+// budget. Throws CapacityError when not even that run fits.
+double spare_device_share(const config::TrainConfig& config, const model::Model& model, const LargestStep& step);
+// Whether the host has room for the gradients of two of the longest windows.
+bool has_room_for_slots(const config::TrainConfig& config, const model::Model& model, const LargestStep& step);
+
 // `weights`: one flat fp32 tensor a block; the policy takes or copies them. `model` must outlive the policy.
 std::unique_ptr<policy::Policy> make_policy(const config::TrainConfig& config, const model::Model& model,
                                             std::vector<at::Tensor> weights, const LargestStep& step,

@@ -20,6 +20,7 @@
 #include "headrace/telemetry/progress.h"
 #include "headrace/telemetry/spans.h"
 #include "headrace/tensor/arena_scope.h"
+#include "headrace/train/choose_policy.h"
 #include "headrace/train/load.h"
 #include "headrace/train/make_policy.h"
 #include "headrace/train/micro_batch.h"
@@ -59,6 +60,7 @@ class Trainer {
     }
     progress_.finish();
     result_.was_interrupted = should_stop();
+    policy_->finish_training();
     if (!result_.was_interrupted) evaluate_now();
     save();
     return result_;
@@ -126,11 +128,13 @@ void Trainer::prepare() {
   const LargestStep largest{
       largest_micro_batch(*data_.corpus, data_.batch.micro_batch, config_.max_length, config_.layout),
       static_cast<int32_t>(data_.batch.accumulate)};
-  check_memory(config_, model::Model(shape), largest, [this](const std::string& text) { say(text); });
   auto device = open_device(config_);
+  const auto tell = [this](const std::string& text) { say(text); };
+  const config::TrainConfig chosen = choose_policy(config_, model::Model(shape), largest, *device, tell);
+  check_memory(chosen, model::Model(shape), largest, tell);
   loaded_ = config_.init == "random" ? load_random(config_.model, static_cast<uint64_t>(config_.seed))
                                      : load_pretrained(config_.model);
-  policy_ = make_policy(config_, *loaded_.model, std::exchange(loaded_.weights, {}), largest, std::move(device));
+  policy_ = make_policy(chosen, *loaded_.model, std::exchange(loaded_.weights, {}), largest, std::move(device));
   if (policy_->trained_parameters().empty()) {
     throw ConfigError("train.prepare", "--freeze leaves none of the model's parameters to train.");
   }
@@ -214,23 +218,24 @@ void Trainer::record(const data::StepBatch& batch, const policy::StepResult& res
   }
   const double seconds = times_.last_step_s();
   const int64_t memory = os::memory_facts().resident_bytes;
-  folder_->write_metrics({{"step", result_.steps},
-                          {"epoch", batch.epoch},
-                          {"loss", result.loss()},
-                          {"lr", learning_rate},
-                          {"gradient_norm", result.gradient_norm},
-                          {"clip_factor", result.clip_factor},
-                          {"tokens", batch.tokens},
-                          {"trained_tokens", result.trained_tokens},
-                          {"trained_tokens_per_s", static_cast<double>(result.trained_tokens) / seconds},
-                          {"step_time_s", seconds},
-                          {"data_wait_s", waited_s},
-                          {"forward_s", result.forward_s},
-                          {"backward_s", result.backward_s},
-                          {"update_s", result.update_s},
-                          {"stall_s", result.stall_s},
-                          {"memory_bytes", memory}},
-                         "train");
+  OrderedJson metrics = {{"step", result_.steps},
+                         {"epoch", batch.epoch},
+                         {"loss", result.loss()},
+                         {"lr", learning_rate},
+                         {"gradient_norm", result.gradient_norm},
+                         {"clip_factor", result.clip_factor},
+                         {"tokens", batch.tokens},
+                         {"trained_tokens", result.trained_tokens},
+                         {"trained_tokens_per_s", static_cast<double>(result.trained_tokens) / seconds},
+                         {"step_time_s", seconds},
+                         {"data_wait_s", waited_s},
+                         {"forward_s", result.forward_s},
+                         {"backward_s", result.backward_s},
+                         {"update_s", result.update_s},
+                         {"stall_s", result.stall_s},
+                         {"memory_bytes", memory}};
+  metrics.update(policy_->step_metrics());
+  folder_->write_metrics(metrics, "train");
   const double left = total_steps_ > 0 ? static_cast<double>(total_steps_ - result_.steps) * times_.step_time_s() : -1;
   progress_.update({result_.steps, total_steps_, result.loss(), learning_rate,
                     static_cast<double>(result.trained_tokens) / seconds, left, memory},
@@ -263,7 +268,7 @@ void Trainer::write_trace() {
   if (config_.trace_steps == 0) return;
   const std::filesystem::path path = folder_->path() / "trace.json";
   std::ofstream out(path);
-  if (!policy_->write_trace(out)) return say("no trace: only policy offload has lanes to show.");
+  if (!policy_->write_trace(out)) return say("no trace: only policies offload and zenflow have lanes to show.");
   out.close();
   if (!out)
     throw IoError("train.trace", "cannot write", path.string(), errno, "Free space or leave out --trace-steps.");

@@ -56,12 +56,30 @@ TEST(DeepSpeed, MicroBatchFollowsFromTheOthers) {
   EXPECT_EQ(config.batch, 4);
 }
 
+TEST(DeepSpeed, AZenFlowSectionWorksAsItIs) {
+  TrainConfig config;
+  const auto notes = apply_deepspeed(
+      Json::parse(R"({"zero_optimization": {"stage": 2, "zenflow": {"topk_ratio": 0.05, "select_strategy": "auto",
+        "select_interval": "auto", "update_interval": 4, "full_warm_up_rounds": 3, "overlap_step": true,
+        "auto_ratio": 0.99}}})"),
+      "ds.json", config);
+  EXPECT_EQ(config.policy, "zenflow");
+  EXPECT_EQ(config.topk_ratio, 0.05);
+  EXPECT_EQ(config.update_interval, "4");
+  EXPECT_EQ(config.select_interval, TrainConfig{}.select_interval);
+  EXPECT_EQ(config.warmup_steps, 3);
+  EXPECT_EQ(config.overlap, "exact");
+  EXPECT_THAT(notes, Contains(HasSubstr("auto_ratio' is not used")));
+}
+
 TEST(DeepSpeed, RefusesWhatWouldChangeTheResult) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {R"({"optimizer": {"type": "Lamb"}})", "'optimizer.type' is \"Lamb\": only AdamW"},
       {R"({"scheduler": {"type": "OneCycle"}})", "'scheduler.type' is \"OneCycle\""},
       {R"({"progressive_layer_drop": {"enabled": true}})", "'progressive_layer_drop'"},
-      {R"({"zero_optimization": {"stage": 2, "zenflow": {"topk_ratio": 0.1}}})", "zenflow"},
+      {R"({"zero_optimization": {"stage": 2, "zenflow": {"topk": 0.1}}})", "zenflow.topk"},
+      {R"({"zero_optimization": {"zenflow": {"update_interval": 2.5}}})", "zenflow.update_interval"},
+      {R"({"zero_optimization": {"zenflow": {"select_strategy": "epoch"}}})", "zenflow.select_strategy"},
       {R"({"gradient_clipping": "high"})", "gradient_clipping"},
       {R"({"optimizer": {"type": "AdamW", "params": {"momentum": 0.9}}})", "'optimizer.params.momentum'"},
       {R"({"train_batch_size": 10, "gradient_accumulation_steps": 3})", "no multiple"},
