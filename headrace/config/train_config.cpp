@@ -72,7 +72,7 @@ void validate_offload(const TrainConfig& c) {
   require(c.clip_scope == "global" || c.clip_norm == "exact", "clip_norm", c.clip_norm,
           "clip_scope is block too: use one of them");
   require(!is_relaxed || c.overlap == "exact", "overlap", c.overlap, "relaxed clipping is for overlap exact");
-  const bool keeps_all_on_host = c.policy == "offload" && c.overlap == "none";
+  const bool keeps_all_on_host = c.policy != "zenflow" && c.overlap == "none";
   require(!keeps_all_on_host || c.device_optimizer_share == "0", "device_optimizer_share", c.device_optimizer_share,
           "without overlap all optimizer state is on the host");
 }

@@ -109,6 +109,23 @@ TEST(TrainConfig, ValidatesRanges) {
        }},
       {"'lane_deadline' is 0s", [](TrainConfig& c) { c.lane_deadline = "0s"; }},
       {"cannot read 'much'", [](TrainConfig& c) { c.device_budget = "much"; }},
+      {"'topk_ratio' is 0.0, but it must lie in (0, 1]", [](TrainConfig& c) { c.topk_ratio = 0; }},
+      {"'update_interval' is often, but it must be a number", [](TrainConfig& c) { c.update_interval = "often"; }},
+      {"'update_interval' is 0, but", [](TrainConfig& c) { c.update_interval = "0"; }},
+      {"'update_interval' is 20, but there are only 10 steps",
+       [](TrainConfig& c) {
+         c.steps = 10;
+         c.update_interval = "20";
+       }},
+      {"'warmup_steps' is 0, but it must be at least 1", [](TrainConfig& c) { c.warmup_steps = 0; }},
+      {"'select_interval' is 0", [](TrainConfig& c) { c.select_interval = 0; }},
+      {"'policy' is zenflow, but device cpu has only one memory", [](TrainConfig& c) { c.policy = "zenflow"; }},
+      {"'device_optimizer_share' is auto, but policy zenflow takes a number",
+       [](TrainConfig& c) {
+         c.policy = "zenflow";
+         c.device = "emulated";
+         c.device_optimizer_share = "auto";
+       }},
       {"'model' is empty", [](TrainConfig& c) { c.model.clear(); }},
       {"'clip' is null", [](TrainConfig& c) { c.clip = std::nan(""); }},
   };
