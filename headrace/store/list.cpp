@@ -103,8 +103,8 @@ std::string read_latest(const fs::path& run_folder) {
     return "";  // there is none, or it cannot be read: then it says nothing
   }
   if (name.ends_with('\n')) name.pop_back();
-  std::error_code error;
-  return step_in(name) && fs::exists(checkpoints / name / kManifestName, error) ? name : "";
+  const auto step = step_in(name);
+  return step && folders_by_step(checkpoints).contains(*step) ? name : "";
 }
 
 }  // namespace headrace::store

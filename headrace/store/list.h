@@ -31,7 +31,7 @@ CheckpointInfo read_info(const std::filesystem::path& folder, int64_t step);
 // Why the file of this entry cannot be the one written, judged by name, kind and size; empty when it can.
 std::string file_fault(const std::filesystem::path& folder, const FileEntry& entry);
 
-// The name that <run folder>/checkpoints/latest gives, if it is that of a checkpoint which is there; else empty.
+// The name that <run folder>/checkpoints/latest gives, if a checkpoint of that step is there; else empty.
 std::string read_latest(const std::filesystem::path& run_folder);
 
 }  // namespace headrace::store

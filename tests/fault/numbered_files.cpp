@@ -11,8 +11,8 @@ namespace fs = std::filesystem;
 
 NumberedFiles::NumberedFiles(Plan plan, os::FileSystem& inner) : plan_(plan), inner_(inner) {}
 
-os::FileSystem& NumberedFiles::system() {
-  static os::FileSystem calls;
+os::FileSystem& NumberedFiles::unsynced() {
+  static UnsyncedFiles calls;
   return calls;
 }
 
@@ -128,7 +128,11 @@ int NumberedFiles::rename(const fs::path& from, const fs::path& to) {
 }
 
 int NumberedFiles::exchange(const fs::path& one, const fs::path& other) {
-  return step("swap with", other, [&] { return inner_.exchange(one, other); });
+  return step("swap with", other, [&] {
+    if (plan_.can_exchange) return inner_.exchange(one, other);
+    errno = EINVAL;
+    return -1;
+  });
 }
 
 int NumberedFiles::remove_file(const fs::path& path) {

@@ -22,15 +22,21 @@ struct Plan {
     kShorten,       // a write puts, or a read gives, one byte only; other calls are done as always
   };
   What what = What::kNothing;
-  int64_t at = 0;        // the number of the call; kShorten with at < 0 means every call
-  int error_number = 0;  // for kFail and kFailFromThen
+  int64_t at = 0;            // the number of the call; kShorten with at < 0 means every call
+  int error_number = 0;      // for kFail and kFailFromThen
+  bool can_exchange = true;  // false: a file system without that call
 };
 
 constexpr int kKilled = 137;  // exit code of a process that kExit or kExitHalfway ended
 
+// The system's calls, but syncing does not wait: a process that is killed loses nothing by that, and tests end sooner.
+struct UnsyncedFiles : os::FileSystem {
+  int sync(int) override { return 0; }
+};
+
 class NumberedFiles : public os::FileSystem {
  public:
-  explicit NumberedFiles(Plan plan, os::FileSystem& inner = system());
+  explicit NumberedFiles(Plan plan, os::FileSystem& inner = unsynced());
 
   int64_t num_calls() const;
   // What call `number` was, for people: "write tensors-00001-of-00002.safetensors". Empty beyond the last.
@@ -48,8 +54,7 @@ class NumberedFiles : public os::FileSystem {
   int remove_folder(const std::filesystem::path& path) override;
   int64_t free_bytes(const std::filesystem::path& path) override;
 
-  // The system's own calls.
-  static os::FileSystem& system();
+  static os::FileSystem& unsynced();
 
  private:
   enum class Do { kCall, kPart, kFail };

@@ -3,14 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <functional>
+#include <map>
 
 #include "headrace/base/errors.h"
 #include "headrace/os/file.h"
 #include "headrace/os/folder.h"
 #include "headrace/os/input_file.h"
 #include "tests/fault/numbered_files.h"
+#include "tests/fault/power_loss_files.h"
 #include "tests/support/temp_folder.h"
 
 namespace headrace::os {
@@ -140,6 +143,33 @@ TEST(FileSystem, AFolderIsReplacedWithoutTheCallThatSwaps) {
   EXPECT_EQ(read_file(folder / "old/data"), "01ab456789some text");
   EXPECT_FALSE(fs::exists(folder / "old/deeper"));
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
+}
+
+// What is left when the power goes after `action`, of all that was not synced nothing.
+std::map<fs::path, std::string> left_after(const std::function<void(const fs::path&)>& action) {
+  TempFolder folder;
+  fault::PowerLossFiles disk(folder.path());
+  const FileSystemScope scope(disk);
+  action(folder.path());
+  return disk.left({});
+}
+
+TEST(FileSystem, WhatWasMadeForGoodSurvivesAPowerLoss) {
+  using ::testing::Contains;
+  using ::testing::Pair;
+  using ::testing::UnorderedElementsAre;
+  EXPECT_THAT(left_after([](const fs::path& root) { create_folders(root / "a/b"); }),
+              UnorderedElementsAre(Pair("", ""), Pair("a/", ""), Pair("a/b/", "")));
+  EXPECT_THAT(left_after([](const fs::path& root) { write_file_atomically(root / "x", "text"); }),
+              UnorderedElementsAre(Pair("", ""), Pair("x", "text")));
+  EXPECT_THAT(left_after([](const fs::path& root) {
+                for (const std::string name : {"one", "other"}) {
+                  create_folders(root / name);
+                  write_file_atomically(root / name / "x", name);
+                }
+                publish_folder(root / "one", root / "other", IfExists::kReplace);
+              }),
+              Contains(Pair("other/x", "one")));
 }
 
 }  // namespace
