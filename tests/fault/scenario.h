@@ -57,15 +57,15 @@ inline std::vector<Scenario> scenarios() {
   const auto save_old_as_200 = [](const fs::path& run) { save(run, 200, kOld); };
   const auto keep_one = [](const fs::path& run) { store::keep_last(store::RunLock(run), 1); };
   return {
-      {.name = "the first save", .before = make_folder, .act = save_new, .may_find_none = true},
-      {.name = "a save after an older one", .before = save_old, .act = save_new},
-      {.name = "a save after one that died", .before = leave_as_one_that_died, .act = save_new},
-      {.name = "a save of the same step again", .before = save_old_as_200, .act = save_new},
-      {.name = "the same where names cannot be swapped",
+      {.name = "a save: the first one", .before = make_folder, .act = save_new, .may_find_none = true},
+      {.name = "a save: after an older one", .before = save_old, .act = save_new},
+      {.name = "a save: after one that died", .before = leave_as_one_that_died, .act = save_new},
+      {.name = "a save: of the same step again", .before = save_old_as_200, .act = save_new},
+      {.name = "a save: of the same step where names cannot be swapped",
        .before = save_old_as_200,
        .act = save_new,
        .can_exchange = false},
-      {.name = "removing older checkpoints", .before = save_three, .act = keep_one, .must_find_old = true},
+      {.name = "a removal: of all but the newest", .before = save_three, .act = keep_one, .must_find_old = true},
   };
 }
 
@@ -74,6 +74,7 @@ inline void PrintTo(const Scenario& scenario, std::ostream* stream) { *stream <<
 
 inline std::string scenario_name(const testing::TestParamInfo<Scenario>& info) {
   std::string name = info.param.name;
+  std::erase(name, ':');
   std::replace(name.begin(), name.end(), ' ', '_');
   return name;
 }
@@ -124,7 +125,8 @@ inline void expect_clean_after_next_save(const fs::path& run) {
     EXPECT_FALSE(name.starts_with(".")) << name;
 }
 
-// One line for docs/reliability.md, if the environment says where to.
+// One line for the table in docs/reliability.md, if the environment says where to. What precedes ':' in `where` is the
+// kind of place.
 inline void record(const std::string& fault, const std::string& where, const std::string& call,
                    const Outcome& outcome) {
   const char* path = std::getenv("HEADRACE_FAULT_TABLE");
