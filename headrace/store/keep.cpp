@@ -35,8 +35,10 @@ void remove_leftover(const fs::path& path) {
   if (hidden->what == Hidden::kReplaced && !fs::exists(visible, error)) {
     os::rename_path(path, visible);
     os::sync_folder(path.parent_path());
-  } else {
+  } else if (fs::symlink_status(path, error).type() == fs::file_type::directory) {
     os::remove_tree(path);
+  } else {
+    os::remove_file(path);  // a link of such a name would lead our writes elsewhere
   }
 }
 

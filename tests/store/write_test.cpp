@@ -153,6 +153,18 @@ TEST(WriteCheckpoint, RemovesWhatDeadWritersLeft) {
   EXPECT_THAT(names_in(folder / "checkpoints"), ElementsAre(".mine", "latest", "notes.txt", "step-00000005"));
 }
 
+TEST(WriteCheckpoint, FollowsNoLinkThatLooksLikeALeftover) {
+  TempFolder folder;
+  const RunLock lock(folder / "run");
+  fs::create_directories(folder / "elsewhere");
+  fs::create_directories(folder / "run/checkpoints");
+  fs::create_directory_symlink(folder / "elsewhere", folder / "run/checkpoints" / hidden_name(5, Hidden::kPartial));
+  const Sample given = sample(1);
+  EXPECT_EQ(difference(*write_checkpoint(lock, 5, given.tensors, given.state), given), "");
+  EXPECT_THAT(names_in(folder / "elsewhere"), IsEmpty());
+  EXPECT_FALSE(fs::is_symlink(folder / "run/checkpoints/step-00000005"));
+}
+
 TEST(WriteCheckpoint, WritesThroughALinkToAnotherDisk) {
   TempFolder folder;
   fs::create_directories(folder / "scratch");
