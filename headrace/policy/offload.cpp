@@ -185,10 +185,11 @@ StepResult Offload::step(const StepInput& input) {
 
 // After the second step, when nothing is touched for the first time any more: the closed forms of graph/regimes.h.
 void Offload::choose_device_share(const StepResult& result) {
-  if (settings_.num_device_blocks != kAutoShare || num_updates_ > 2) return;
+  const int64_t steps = num_updates_ - num_restored_;
+  if (settings_.num_device_blocks != kAutoShare || steps > 2) return;
   finish_updates();
   const double host_s = lanes_->take_busy_s() / settings_.host_workers;
-  if (num_updates_ < 2) return;
+  if (steps < 2) return;
   const double hidden_s = result.forward_s + (clips_by_global_norm() ? 0 : result.backward_s);
   const double share = graph::device_share_without_stall({.forward_s = hidden_s, .host_update_s = host_s});
   int64_t numel = 0, left = device_budget_->limit() - device_budget_->in_use() - arena_->extent();

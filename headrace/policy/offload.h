@@ -17,6 +17,7 @@
 #include "headrace/graph/step_graph.h"
 #include "headrace/memory/arena.h"
 #include "headrace/policy/compute_lane.h"
+#include "headrace/policy/exact_state.h"
 #include "headrace/policy/offload_lanes.h"
 #include "headrace/policy/offload_settings.h"
 #include "headrace/policy/policy.h"
@@ -41,6 +42,8 @@ class Offload final : public Policy {
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
   std::shared_ptr<memory::Arena> arena() const override { return arena_; }
+  void save(PolicyState& state) override;
+  void restore(const StateReader& saved, const RestoreOptions& options) override;
   bool write_trace(std::ostream& out) override;
   OrderedJson report() const override;
 
@@ -63,6 +66,7 @@ class Offload final : public Policy {
   void choose_device_share(const StepResult& result);
   bool clips_by_global_norm() const;
   double gradient_norm() const;
+  ExactBlock exact_block(size_t block);
   void run_compute(const graph::Task& task);
   void complete_gradient(size_t block);
   void reduce();
@@ -89,6 +93,7 @@ class Offload final : public Policy {
   int64_t first_step_ = 0;  // num_updates_ when the lanes were started, from which they count
   int32_t num_device_blocks_ = 0;
   int64_t num_updates_ = 0;                  // of every trained element so far
+  int64_t num_restored_ = 0;                 // of them, before this policy was there
   std::optional<graph::Executor> executor_;  // last: its lanes use all of the above
 };
 

@@ -10,6 +10,7 @@
 #include "headrace/base/json.h"
 #include "headrace/memory/arena.h"
 #include "headrace/model/block.h"
+#include "headrace/policy/state.h"
 #include "headrace/policy/step.h"
 
 namespace headrace::policy {
@@ -41,6 +42,14 @@ class Policy {
 
   // Where forward passes outside of steps should take their working memory, so that it counts as the steps' does.
   virtual std::shared_ptr<memory::Arena> arena() const = 0;
+
+  // Puts into `state`, which is empty, all that training goes on from, after bringing the lanes to rest. Changes
+  // nothing of what later steps compute. Throws like step.
+  virtual void save(PolicyState& state) = 0;
+  // Goes on from a state that any policy saved, before the first step; weights given at construction do not matter.
+  // The same policy then computes what it would have computed, bit for bit. Throws DataError naming the tensor that is
+  // missing or does not fit, ConfigError for what this policy cannot keep (RestoreOptions).
+  virtual void restore(const StateReader& saved, const RestoreOptions& options) = 0;
 
   // Writes the last steps as they ran as a Chrome trace; false when there is nothing to write.
   virtual bool write_trace(std::ostream&) { return false; }

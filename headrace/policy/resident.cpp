@@ -1,5 +1,6 @@
 #include "headrace/policy/resident.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <utility>
@@ -112,6 +113,28 @@ void Resident::update(double learning_rate, float clip_factor) {
                                .gradient_scale = clip_factor};
   for (size_t i = 0; i < blocks_.size(); ++i) {
     optim::adamw_step(trained_.groups[i], blocks_[i].weights, blocks_[i].gradients, states_[i], step);
+  }
+}
+
+ExactBlock Resident::exact_block(size_t block) {
+  return {model_.blocks()[block], trained_.groups[block], blocks_[block].weights.data_ptr<float>(),
+          states_[block].m.data_ptr<float>(), states_[block].v.data_ptr<float>()};
+}
+
+void Resident::save(PolicyState& state) {
+  int64_t updates = 0;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    save_exact_block(exact_block(i), states_[i].updates, state);
+    updates = std::max(updates, states_[i].updates);
+  }
+  state.set_facts({{"kind", "exact"}, {"updates", updates}});
+}
+
+void Resident::restore(const StateReader& saved, const RestoreOptions& options) {
+  const int64_t updates = restore_exact_updates(model_, saved, options);
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    restore_exact_block(exact_block(i), saved);
+    states_[i].updates = updates;
   }
 }
 

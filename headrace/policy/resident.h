@@ -11,6 +11,7 @@
 
 #include "headrace/memory/arena.h"
 #include "headrace/optim/adamw.h"
+#include "headrace/policy/exact_state.h"
 #include "headrace/policy/policy.h"
 #include "headrace/policy/trained_blocks.h"
 
@@ -35,12 +36,15 @@ class Resident final : public Policy {
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
   std::shared_ptr<memory::Arena> arena() const override { return arena_; }
+  void save(PolicyState& state) override;
+  void restore(const StateReader& saved, const RestoreOptions& options) override;
 
  private:
   // Forward and backward of all blocks but the embedding's backward; returns the gradient of the embedding's output.
   at::Tensor accumulate(const model::Batch& batch, float grad_scale, StepResult& result);
   void accumulate_embedding(std::span<const model::Batch> batches, std::vector<at::Tensor> gradients);
   double gradient_norm() const;
+  ExactBlock exact_block(size_t block);
   void update(double learning_rate, float clip_factor);
 
   const model::Model& model_;

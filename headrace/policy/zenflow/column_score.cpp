@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace headrace::policy::zenflow {
 namespace {
@@ -21,6 +22,11 @@ void ColumnScore::end_step() {
   for (size_t i = 0; i < step_.size(); ++i) smooth_[i] = (past * smooth_[i] + step_[i]) / weight;
   weight_ = weight;
   std::fill(step_.begin(), step_.end(), 0.0);
+}
+
+void ColumnScore::restore(std::vector<double> smoothed, double weight) {
+  smooth_ = std::move(smoothed);
+  weight_ = weight;
 }
 
 double ColumnScore::concentration(int64_t count) const {

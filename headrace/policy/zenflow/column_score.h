@@ -22,6 +22,11 @@ class ColumnScore {
   // By channel; zeros before the first step.
   std::span<const double> smoothed() const { return smooth_; }
 
+  // How much of the past smoothed() stands for: [steps], faded.
+  double weight() const { return weight_; }
+  // Goes on from what smoothed() and weight() gave.
+  void restore(std::vector<double> smoothed, double weight);
+
   // Share of the energy (sum of squared norms) in the channels that hold the most of it [0..1]; 0 without energy.
   // `count` of them, at most all.
   double concentration(int64_t count) const;

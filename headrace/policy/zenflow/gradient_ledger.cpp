@@ -1,7 +1,5 @@
 #include "headrace/policy/zenflow/gradient_ledger.h"
 
-#include <utility>
-
 namespace headrace::policy::zenflow {
 
 Arrival GradientLedger::arrival() const { return {next_slot_, steps_.empty()}; }
@@ -16,19 +14,37 @@ void GradientLedger::enter(float clip_factor, int64_t trained_tokens) {
   if (sum_ == WindowSum::kSlots) next_slot_ = (next_slot_ + 1) % num_slots_;
 }
 
-WindowParts GradientLedger::end_window() {
-  const std::vector<Step> steps = std::exchange(steps_, {});
-  int64_t tokens = 0;
-  for (const Step& step : steps) tokens += step.tokens;
+int64_t GradientLedger::tokens() const {
+  int64_t tokens = tokens_of_sum_;
+  for (const Step& step : steps_) tokens += step.tokens;
+  return tokens;
+}
+
+WindowParts GradientLedger::so_far() const {
   WindowParts window;
-  window.mean_scale = static_cast<float>(static_cast<double>(steps.front().tokens) / static_cast<double>(tokens));
+  if (steps_.empty()) return window;
+  window.mean_scale = static_cast<float>(static_cast<double>(first_tokens()) / static_cast<double>(tokens()));
   if (sum_ == WindowSum::kRunning) {
     window.parts.push_back({next_slot_, 1});
-    next_slot_ = 1 - next_slot_;
-    return window;
+  } else {
+    for (const Step& step : steps_) window.parts.push_back({step.slot, step.scale});
   }
-  for (const Step& step : steps) window.parts.push_back({step.slot, step.scale});
   return window;
+}
+
+WindowParts GradientLedger::end_window() {
+  WindowParts window = so_far();
+  if (sum_ == WindowSum::kRunning) next_slot_ = 1 - next_slot_;
+  steps_.clear();
+  tokens_of_sum_ = 0;
+  return window;
+}
+
+void GradientLedger::restore(int64_t first_tokens, int64_t tokens) {
+  if (first_tokens == 0) return;
+  steps_ = {{0, 1, first_tokens}};
+  tokens_of_sum_ = tokens - first_tokens;
+  if (sum_ == WindowSum::kSlots) next_slot_ = 1 % num_slots_;
 }
 
 }  // namespace headrace::policy::zenflow

@@ -45,7 +45,13 @@ class GradientLedger {
   // Ends the window with the step entered last.
   WindowParts end_window();
 
-  int64_t num_steps() const { return static_cast<int64_t>(steps_.size()); }
+  // The window so far, as end_window() would give it. Empty parts when it has no steps.
+  WindowParts so_far() const;
+  // [tokens] of its first step, 0 when it has none, and of all its steps.
+  int64_t first_tokens() const { return steps_.empty() ? 0 : steps_.front().tokens; }
+  int64_t tokens() const;
+  // Before the first step: a window whose gradients so far are summed in the first buffer, with scale 1.
+  void restore(int64_t first_tokens, int64_t tokens);
 
  private:
   struct Step {
@@ -55,8 +61,9 @@ class GradientLedger {
   };
   const WindowSum sum_;
   const int32_t num_slots_;
-  int32_t next_slot_ = 0;    // kSlots: of the step that comes next; kRunning: the sum of this window
-  std::vector<Step> steps_;  // of the window under way
+  int32_t next_slot_ = 0;      // kSlots: of the step that comes next; kRunning: the sum of this window
+  std::vector<Step> steps_;    // of the window under way
+  int64_t tokens_of_sum_ = 0;  // of a restored window, besides those of its first step
 };
 
 }  // namespace headrace::policy::zenflow

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headrace/base/errors.h"
+#include "headrace/policy/state.h"
 
 namespace headrace::policy::zenflow {
 
@@ -83,5 +84,45 @@ std::vector<bool> UpdateSchedule::end_windows() {
   }
   return ended;
 }
+
+Json UpdateSchedule::to_json() const {
+  Json windows = Json::array();
+  for (const Window& window : windows_) {
+    windows.push_back({{"steps", window.steps},
+                       {"length", window.length},
+                       {"under_way_for", window.flushed_at < 0 ? 0 : step_ - window.flushed_at},
+                       {"is_immediate", window.is_immediate},
+                       {"last_selection", window.last_selection}});
+  }
+  return {{"step", step_}, {"interval", interval_}, {"windows", windows}};
+}
+
+void UpdateSchedule::restore(const Json& saved, const Kept& kept) {
+  const Json& windows = fact(saved, "windows");
+  if (!windows.is_array() || windows.size() != windows_.size()) {
+    throw DataError("policy.restore", "the saved schedule is of " + std::to_string(windows.size()) +
+                                          " blocks, the model has " + std::to_string(windows_.size()) + ".");
+  }
+  step_ = count_fact(saved, "step");
+  const int64_t interval = count_fact(saved, "interval");
+  if (kept.keeps_interval) interval_ = std::clamp(interval, kept.smallest, kept.longest);
+  for (size_t block = 0; block < windows_.size(); ++block) {
+    Window& window = windows_[block];
+    window.steps = count_fact(windows[block], "steps");
+    const int64_t length = count_fact(windows[block], "length");
+    window.length = std::max(window.steps + 1, std::min(length, kept.longest));
+    const int64_t under_way_for = count_fact(windows[block], "under_way_for");
+    window.flushed_at = under_way_for > 0 ? step_ - under_way_for : -1;
+    window.is_immediate = fact(windows[block], "is_immediate") == true;
+    window.last_selection = count_fact(windows[block], "last_selection");
+  }
+}
+
+void UpdateSchedule::forget_window(size_t block) {
+  windows_[block].steps = 0;
+  windows_[block].flushed_at = -1;
+}
+
+void UpdateSchedule::begin_after(int64_t steps) { step_ = std::min(steps, settings_.warmup_steps); }
 
 }  // namespace headrace::policy::zenflow

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "headrace/base/json.h"
+
 namespace headrace::policy::zenflow {
 
 struct ScheduleSettings {
@@ -44,6 +46,22 @@ class UpdateSchedule {
   // Ends every window that has steps in it with the last step; whoever calls brings its update at once. None may be
   // under way. By block whether there was one.
   std::vector<bool> end_windows();
+
+  Json to_json() const;
+  // Goes on from to_json() of a schedule of as many blocks, before the first step. Windows under way end where they
+  // would have ended, after `longest` steps at most. `keeps_interval`: also how long windows are from then on, between
+  // `smallest` and `longest`. Throws DataError.
+  struct Kept {
+    bool keeps_interval = false;
+    int64_t smallest = 1, longest = 1;  // [steps]
+  };
+  void restore(const Json& saved, const Kept& kept);
+  // After restoring: the block has neither a window nor an update under way.
+  void forget_window(size_t block);
+  // Before the first step: `steps` exact ones have been done elsewhere, at most the warm-up counts.
+  void begin_after(int64_t steps);
+  // Whether an update of the block is under way.
+  bool is_under_way(size_t block) const { return windows_[block].flushed_at >= 0; }
 
  private:
   struct Window {

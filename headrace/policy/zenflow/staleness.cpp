@@ -4,6 +4,7 @@
 #include <string>
 
 #include "headrace/base/errors.h"
+#include "headrace/policy/state.h"
 
 namespace headrace::policy::zenflow {
 
@@ -18,6 +19,17 @@ void StalenessGuard::seen(int64_t length, int64_t age, double share) {
   const auto steps = static_cast<double>(length);
   sum_ += share * steps * (static_cast<double>(age - 1) + (steps - 1) / 2);
   weight_ += share * steps;
+}
+
+Json StalenessGuard::to_json() const {
+  return {{"bound", bound_}, {"largest", largest_}, {"sum", sum_}, {"weight", weight_}};
+}
+
+void StalenessGuard::restore(const Json& saved) {
+  bound_ = std::max(bound_, count_fact(saved, "bound"));
+  largest_ = count_fact(saved, "largest");
+  sum_ = number_fact(saved, "sum");
+  weight_ = number_fact(saved, "weight");
 }
 
 }  // namespace headrace::policy::zenflow

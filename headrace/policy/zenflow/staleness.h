@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "headrace/base/json.h"
+
 namespace headrace::policy::zenflow {
 
 class StalenessGuard {
@@ -19,8 +21,13 @@ class StalenessGuard {
   int64_t largest() const { return largest_; }
   double mean() const { return weight_ > 0 ? sum_ / weight_ : 0; }
 
+  Json to_json() const;
+  // Goes on from to_json() of a guard whose bound may have been larger: then it is this one's too, for what is under
+  // way. Throws DataError.
+  void restore(const Json& saved);
+
  private:
-  const int64_t bound_;
+  int64_t bound_;
   int64_t largest_ = 0;
   double sum_ = 0, weight_ = 0;
 };

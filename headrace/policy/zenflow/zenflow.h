@@ -21,6 +21,7 @@
 #include "headrace/policy/trained_blocks.h"
 #include "headrace/policy/zenflow/column_score.h"
 #include "headrace/policy/zenflow/lanes.h"
+#include "headrace/policy/zenflow/saved_columns.h"
 #include "headrace/policy/zenflow/selective_update.h"
 #include "headrace/policy/zenflow/settings.h"
 #include "headrace/policy/zenflow/staleness.h"
@@ -56,6 +57,11 @@ class ZenFlow final : public Policy {
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
   std::shared_ptr<memory::Arena> arena() const override { return arena_; }
+  // Windows, selection and updates under way are in the state. Restored with another S, k or window sum: a window under
+  // way ends at the latest after the new S steps; where other columns would be important, the window under way is
+  // applied at once and the columns are chosen by their scores.
+  void save(PolicyState& state) override;
+  void restore(const StateReader& saved, const RestoreOptions& options) override;
   bool write_trace(std::ostream& out) override;
   OrderedJson report() const override;
   OrderedJson step_metrics() const override;
@@ -118,6 +124,13 @@ class ZenFlow final : public Policy {
   void settle(bool all);
   void end_windows();
   void run_settling(const graph::ZenflowShape& shape);
+  // Saved and restored, with nothing under way.
+  zenflow::SavedBlock saved_block(size_t block);
+  Json block_facts(size_t block) const;
+  void restore_schedule(const Json& facts);
+  void restore_scores(size_t block, const StateReader& saved);
+  void restore_block(size_t block, const std::vector<zenflow::Sides>& sides, const StateReader& saved);
+  void rechoose_block(size_t block, const std::vector<zenflow::Sides>& sides, const StateReader& saved);
 
   // Tasks of the compute lane.
   void run_compute(const graph::Task& task);

@@ -1,0 +1,41 @@
+// What a checkpoint holds of an offloaded run.
+#include "headrace/policy/offload.h"
+
+namespace headrace::policy {
+
+// Masters and moments wherever they are.
+ExactBlock Offload::exact_block(size_t block) {
+  OffloadStorage& storage = lanes_->storage();
+  const HostBlock& host = storage.host(block);
+  const model::BlockSpec& spec = model_.blocks()[block];
+  if (host.master != nullptr) return {spec, trained_.groups[block], host.master, host.m, host.v};
+  const optim::AdamWState& state = storage.device_state(block);
+  return {spec, trained_.groups[block], storage.blocks()[block].weights.data_ptr<float>(), state.m.data_ptr<float>(),
+          state.v.data_ptr<float>()};
+}
+
+void Offload::save(PolicyState& state) {
+  finish_updates();
+  for (size_t i = 0; i < trained_.groups.size(); ++i) save_exact_block(exact_block(i), num_updates_, state);
+  state.set_facts({{"kind", "exact"}, {"updates", num_updates_}, {"last_norm", last_norm_}});
+}
+
+void Offload::restore(const StateReader& saved, const RestoreOptions& options) {
+  finish_updates();
+  num_updates_ = num_restored_ = restore_exact_updates(model_, saved, options);
+  last_norm_ = saved.facts().contains("last_norm") ? number_fact(saved.facts(), "last_norm") : -1;
+  for (size_t i = 0; i < trained_.groups.size(); ++i) {
+    restore_exact_block(exact_block(i), saved);
+    const HostBlock& host = lanes_->storage().host(i);
+    if (host.master == nullptr) {
+      lanes_->storage().device_state(i).updates = num_updates_;
+      continue;
+    }
+    const at::Tensor& weights = lanes_->storage().blocks()[i].weights;
+    lanes_->device().copy(device::Direction::kToDevice, reinterpret_cast<std::byte*>(weights.data_ptr<float>()),
+                          reinterpret_cast<const std::byte*>(host.master), static_cast<int64_t>(weights.nbytes()));
+  }
+  start_lanes();
+}
+
+}  // namespace headrace::policy
