@@ -14,6 +14,7 @@ Run add_train(CLI::App& app);
 Run add_eval(CLI::App& app);
 Run add_generate(CLI::App& app);
 Run add_export(CLI::App& app);
+Run add_inspect(CLI::App& app);
 Run add_tokenize(CLI::App& app);
 Run add_bench(CLI::App& app);
 

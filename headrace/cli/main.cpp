@@ -25,6 +25,7 @@ constexpr Command kCommands[] = {
     {"eval", "Loss and perplexity of a model on files", headrace::cli::add_eval},
     {"generate", "Text from a model", headrace::cli::add_generate},
     {"export", "Write a Hugging Face model folder, for example in another dtype", headrace::cli::add_export},
+    {"inspect", "What a run or a checkpoint holds, and whether it is whole", headrace::cli::add_inspect},
     {"tokenize", "Token ids of each line of standard input", headrace::cli::add_tokenize},
     {"bench", "How fast this machine does what a step needs", headrace::cli::add_bench},
 };
@@ -52,8 +53,8 @@ int run_program(int argc, char** argv) {
   return headrace::cli::kWrongUse;
 }
 
-// Idle OpenMP threads must sleep: on cores that are shared with anything else, spinning ones cost a step its whole time.
-// libgomp reads the policy when it is loaded, before main, so the program starts itself once more with it.
+// Idle OpenMP threads must sleep: on cores that are shared with anything else, spinning ones cost a step its whole
+// time. libgomp reads the policy when it is loaded, before main, so the program starts itself once more with it.
 void start_with_sleeping_threads(char** argv) {
   if (std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   setenv("OMP_WAIT_POLICY", "PASSIVE", 1);

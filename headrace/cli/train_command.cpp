@@ -39,7 +39,9 @@ config::TrainConfig resolve(const TrainFlags& flags) {
 
 int run(const TrainFlags& flags, bool json) {
   const os::InterruptGuard interrupts;
-  const train::TrainResult result = train::train(resolve(flags), {stderr, &os::InterruptGuard::requested});
+  const train::TrainResult result = train::train(
+      resolve(flags),
+      {stderr, &os::InterruptGuard::requested, &os::InterruptGuard::take_save_request, "headrace " HEADRACE_VERSION});
   if (result.out.empty()) return kInterrupted;
   if (json) {
     std::printf("%s\n", result.to_json().dump().c_str());

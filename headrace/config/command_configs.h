@@ -60,6 +60,7 @@ struct GenerateConfig {
 struct ExportConfig {
   std::string model;
   std::string out;
+  std::string checkpoint;
   std::string dtype = "auto";
   std::string init = "pretrained";
   int64_t seed = 0;
@@ -68,6 +69,8 @@ struct ExportConfig {
   void visit_fields(Visitor&& visit) {
     visit(FieldInfo{"model", "Hugging Face model folder to read"}, model);
     visit(FieldInfo{"out", "Hugging Face model folder to write"}, out);
+    visit(FieldInfo{"checkpoint", "folder of a run or of one of its checkpoints: its weights instead of the model's"},
+          checkpoint);
     visit(FieldInfo{"dtype", "numbers in the result; auto: as in the model folder", {"auto", "fp32", "bf16", "fp16"}},
           dtype);
     visit(FieldInfo{"init", "weights: the folder's, or random ones from its config alone", {"pretrained", "random"}},

@@ -93,6 +93,18 @@ void validate_zenflow(const TrainConfig& c) {
 
 }  // namespace
 
+SaveEvery parse_save_every(const std::string& text) {
+  char* end = nullptr;
+  const long long steps = std::strtoll(text.c_str(), &end, 10);
+  if (!text.empty() && *end == '\0') {
+    require(steps >= 0, "save_every", text, "it must be at least 0");
+    return {.steps = steps};
+  }
+  const double seconds = parse_seconds(text);
+  require(seconds > 0, "save_every", text, "a time must be above 0");
+  return {.seconds = seconds};
+}
+
 int64_t parse_update_interval(const std::string& text) {
   if (text == "auto") return 0;
   char* end = nullptr;
@@ -119,6 +131,9 @@ void validate(const TrainConfig& config) {
   if (!config.host_budget.empty()) parse_bytes(config.host_budget);
   validate_offload(config);
   validate_zenflow(config);
+  parse_save_every(config.save_every);
+  at_least(config.keep_last, 1, "keep_last");
+  require(!config.resume.empty(), "resume", "empty", "it must be auto, never or a folder");
 }
 
 }  // namespace headrace::config

@@ -98,7 +98,29 @@ struct ZenFlowConfig {
   }
 };
 
-struct TrainConfig : CorpusSettings, OffloadConfig, ZenFlowConfig {
+// When a run is saved so that it can go on, and what it goes on from.
+struct CheckpointConfig {
+  std::string save_every = "0";
+  int64_t keep_last = 2;
+  std::string resume = "never";
+  bool resume_changed = false;
+
+  template <class Visitor>
+  void visit_checkpoints(Visitor& visit) {
+    visit(FieldInfo{"save_every",
+                    "save a checkpoint after every so many steps, or so much time like 10min; 0: none but on SIGUSR1"},
+          save_every);
+    visit(FieldInfo{"keep_last", "checkpoints to keep, at least 1"}, keep_last);
+    visit(FieldInfo{"resume",
+                    "go on from a checkpoint: auto: the newest whole one in OUT, if any; never; or the folder of a run "
+                    "or of a checkpoint"},
+          resume);
+    visit(FieldInfo{"resume_changed", "go on although settings that change the numbers differ from the saved run's"},
+          resume_changed);
+  }
+};
+
+struct TrainConfig : CorpusSettings, OffloadConfig, ZenFlowConfig, CheckpointConfig {
   std::string model;
   std::vector<std::string> data;
   std::vector<std::string> eval_data;
@@ -208,6 +230,7 @@ struct TrainConfig : CorpusSettings, OffloadConfig, ZenFlowConfig {
             "export_dtype", "numbers in the result; auto: as in the model folder", {"auto", "fp32", "bf16", "fp16"}},
         export_dtype);
     visit(FieldInfo{"tensorboard", "write TensorBoard events"}, tensorboard);
+    visit_checkpoints(visit);
   }
 };
 
@@ -217,6 +240,14 @@ void validate(const TrainConfig& config);
 
 // device_optimizer_share as a number [0..1]. Throws ConfigError for anything else, "auto" too.
 double parse_share(const std::string& text);
+
+// save_every: one of the two, or none; 0 for the other.
+struct SaveEvery {
+  int64_t steps = 0;
+  double seconds = 0;
+};
+// "100" for steps, "10min" for time. Throws ConfigError for anything else.
+SaveEvery parse_save_every(const std::string& text);
 
 // update_interval as a number >= 1; 0 for "auto". Throws ConfigError for anything else.
 int64_t parse_update_interval(const std::string& text);

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM as a flag that the run looks at between steps.
+// Ctrl-C and SIGTERM as a flag that the run looks at between steps; SIGUSR1 as a request to save.
 #pragma once
 
 #include <array>
@@ -7,7 +7,8 @@
 namespace headrace::os {
 
 // While it lives, the first SIGINT or SIGTERM only sets the flag; a second one of the same kind kills as usual.
-// Handlers belong to the process, so at most one guard may live at a time: a second throws InternalError.
+// SIGUSR1 may come as often as it likes. Handlers belong to the process, so at most one guard may live at a time: a
+// second throws InternalError.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -18,9 +19,12 @@ class InterruptGuard {
 
   // Any thread.
   static bool requested() noexcept;
+  // Whether SIGUSR1 came since the last call.
+  static bool take_save_request() noexcept;
 
  private:
   std::array<struct sigaction, 2> found_{};
+  struct sigaction found_save_ {};
 };
 
 }  // namespace headrace::os

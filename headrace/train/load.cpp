@@ -45,6 +45,8 @@ LoadedModel load_pretrained(const std::filesystem::path& folder) {
   return loaded;
 }
 
+LoadedModel load_empty(const std::filesystem::path& folder) { return allocate(folder); }
+
 LoadedModel load_random(const std::filesystem::path& folder, uint64_t seed) {
   LoadedModel loaded = allocate(folder);
   for (size_t i = 0; i < loaded.weights.size(); ++i) {

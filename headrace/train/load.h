@@ -30,6 +30,8 @@ struct LoadedModel {
 
 // Reads config.json and the safetensors of `folder`. Throws DataError or IoError.
 LoadedModel load_pretrained(const std::filesystem::path& folder);
+// Reads config.json alone; the weights are zeros that take no memory until they are written.
+LoadedModel load_empty(const std::filesystem::path& folder);
 // Reads config.json alone and draws the weights from `seed`.
 LoadedModel load_random(const std::filesystem::path& folder, uint64_t seed);
 

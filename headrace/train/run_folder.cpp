@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <utility>
 
 #include "headrace/base/errors.h"
 #include "headrace/checkpoint/export.h"
 #include "headrace/os/file.h"
+#include "headrace/store/list.h"
 
 namespace headrace::train {
 namespace {
@@ -19,15 +21,39 @@ double wall_time_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+constexpr std::string_view kLock = "run.lock";  // store/run_lock.h
+
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+int64_t last_evaluation(const fs::path& metrics) {
+  std::ifstream file(metrics);
+  std::string line, last;
+  while (std::getline(file, line)) last = line;
+  const Json object = Json::parse(last, nullptr, false);
+  return object.is_object() && object.contains("perplexity") ? object.value("step", int64_t{-1}) : -1;
+}
+
+bool is_lock(const std::string& name) { return name == kLock; }
+
 bool is_free(const fs::path& folder) {
-  return !fs::exists(folder) || (fs::is_directory(folder) && fs::is_empty(folder));
+  return !fs::exists(folder) || (fs::is_directory(folder) && std::ranges::all_of(names_in(folder), is_lock));
 }
 
-bool is_run(const fs::path& folder) {
-  return fs::is_directory(folder) && fs::exists(folder / "run_config.json") && fs::exists(folder / "metrics.jsonl");
-}
+constexpr std::array kRunFiles = {"run_config.json", "metrics.jsonl", "log.txt",        "trace.json",
+                                  "tensorboard",     ".model",        ".model.partial", "checkpoints"};
 
-constexpr std::array kRunFiles = {"run_config.json", "metrics.jsonl", "log.txt", "trace.json", "tensorboard", ".model"};
+// A file under construction of a process that was killed: ".run_config.json.<pid>-<number>.tmp".
+bool is_temporary(const std::string& name) { return name.starts_with(".run_config.json.") && name.ends_with(".tmp"); }
+
+bool is_record(const std::string& name) {
+  return std::ranges::find(kRunFiles, name) != kRunFiles.end() || is_temporary(name);
+}
 
 // Makes the folder, or removes what an earlier run wrote there; what others put beside it stays.
 void make_empty(const fs::path& folder) {
@@ -36,8 +62,7 @@ void make_empty(const fs::path& folder) {
   std::vector<fs::path> old;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
-    const bool is_ours = std::ranges::find(kRunFiles, name) != kRunFiles.end() || checkpoint::is_exported_file(name);
-    if (is_ours) old.push_back(entry.path());
+    if (is_record(name) || checkpoint::is_exported_file(name)) old.push_back(entry.path());
   }
   for (const fs::path& path : old) {
     if (!error) fs::remove_all(path, error);
@@ -47,6 +72,10 @@ void make_empty(const fs::path& folder) {
 
 }  // namespace
 
+bool is_run(const fs::path& folder) {
+  return fs::is_directory(folder) && fs::exists(folder / "run_config.json") && fs::exists(folder / "metrics.jsonl");
+}
+
 void require_free(const fs::path& folder, bool overwrite) {
   if (is_free(folder) || (overwrite && is_run(folder))) return;
   throw ConfigError(
@@ -54,6 +83,13 @@ void require_free(const fs::path& folder, bool overwrite) {
       folder.string() + (is_run(folder) ? " already holds a run. Choose another --out, or replace the run "
                                           "with --overwrite."
                                         : " exists and is not the folder of a run. Choose another --out."));
+}
+
+bool is_unfinished(const fs::path& folder) {
+  if (!fs::exists(folder)) return true;
+  const auto is_beginning = [](const std::string& name) { return is_lock(name) || is_record(name); };
+  return fs::is_directory(folder) && std::ranges::all_of(names_in(folder), is_beginning) &&
+         store::list_checkpoints(folder).empty();
 }
 
 void require_inputs_outside(const config::TrainConfig& config) {
@@ -72,12 +108,26 @@ void require_inputs_outside(const config::TrainConfig& config) {
 RunFolder::RunFolder(const config::TrainConfig& config, telemetry::Log::Show show,
                      const std::vector<std::string>& earlier)
     : path_(config.out) {
-  require_free(path_, config.overwrite);
+  if (!is_unfinished(path_)) require_free(path_, config.overwrite);
   make_empty(path_);
+  open(config, std::move(show), earlier, std::nullopt);
+}
+
+RunFolder::RunFolder(const config::TrainConfig& config, telemetry::Log::Show show,
+                     const std::vector<std::string>& earlier, int64_t resumed_step)
+    : path_(config.out) {
+  open(config, std::move(show), earlier, resumed_step);
+}
+
+void RunFolder::open(const config::TrainConfig& config, telemetry::Log::Show show,
+                     const std::vector<std::string>& earlier, std::optional<int64_t> resumed_step) {
+  std::error_code ignored;
+  fs::remove_all(path_ / ".model", ignored);  // of a run that was killed while it published its model
   os::write_file_atomically(path_ / "run_config.json", config::to_json(config).dump(2) + "\n");
   log_.emplace(path_ / "log.txt", std::move(show));
   for (const std::string& line : earlier) log_->detail(line);
-  metrics_.emplace(path_ / "metrics.jsonl");
+  metrics_.emplace(path_ / "metrics.jsonl", resumed_step);
+  evaluated_step_ = last_evaluation(path_ / "metrics.jsonl");
   if (config.tensorboard) tensorboard_.emplace(path_ / "tensorboard", wall_time_s());
 }
 
@@ -87,6 +137,8 @@ void RunFolder::publish_model(const fs::path& made) {
     fs::rename(file, path_ / file.filename(), error);
     if (error) throw IoError("train.save", "cannot rename", file.string(), error.value());
   };
+  std::error_code ignored;
+  fs::remove(path_ / "config.json", ignored);  // of the model that an interrupted run left
   std::vector<fs::path> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(made)) files.push_back(entry.path());
   for (const fs::path& file : files) {
@@ -100,6 +152,7 @@ void RunFolder::publish_model(const fs::path& made) {
 
 void RunFolder::write_metrics(const OrderedJson& object, std::string_view group) {
   metrics_->write(object);
+  evaluated_step_ = group == "eval" ? object.at("step").get<int64_t>() : -1;
   if (!tensorboard_) return;
   const auto step = object.at("step").get<int64_t>();
   const double now = wall_time_s();

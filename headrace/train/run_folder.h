@@ -17,8 +17,16 @@
 
 namespace headrace::train {
 
-// Throws ConfigError when `folder` holds anything, unless it is a run of ours and `overwrite` is set. Changes nothing.
+// Throws ConfigError when `folder` holds anything but a lock, unless it is a run of ours and `overwrite` is set.
+// Changes nothing.
 void require_free(const std::filesystem::path& folder, bool overwrite);
+
+// Whether all that the folder holds are the beginnings of a run that was ended before it left anything: neither a model
+// nor a checkpoint. True when it holds nothing.
+bool is_unfinished(const std::filesystem::path& folder);
+
+// Whether it holds the records of a run.
+bool is_run(const std::filesystem::path& folder);
 
 // Throws ConfigError when the model or a data file of the run lies in the folder that --overwrite would write into.
 void require_inputs_outside(const config::TrainConfig& config);
@@ -28,6 +36,9 @@ class RunFolder {
   // Makes the folder config.out, or removes from it what an earlier run wrote (require_free), and writes
   // run_config.json. `show` receives messages; `earlier` are those from before there was a log.
   RunFolder(const config::TrainConfig& config, telemetry::Log::Show show, const std::vector<std::string>& earlier);
+  // Goes on with the run in config.out after this step: what its metrics say of later ones is cut off.
+  RunFolder(const config::TrainConfig& config, telemetry::Log::Show show, const std::vector<std::string>& earlier,
+            int64_t resumed_step);
 
   const std::filesystem::path& path() const { return path_; }
   telemetry::Log& log() { return *log_; }
@@ -38,12 +49,18 @@ class RunFolder {
 
   // One line of metrics.jsonl; numbers also become TensorBoard scalars "<group>/<key>" at object["step"].
   void write_metrics(const OrderedJson& object, std::string_view group);
+  // The step of the evaluation that metrics.jsonl ends with; -1 when it ends with none.
+  int64_t evaluated_step() const { return evaluated_step_; }
 
  private:
+  void open(const config::TrainConfig& config, telemetry::Log::Show show, const std::vector<std::string>& earlier,
+            std::optional<int64_t> resumed_step);
+
   std::filesystem::path path_;
   std::optional<telemetry::Log> log_;
   std::optional<telemetry::MetricsLog> metrics_;
   std::optional<telemetry::TensorBoardWriter> tensorboard_;
+  int64_t evaluated_step_ = -1;
 };
 
 }  // namespace headrace::train

@@ -57,7 +57,7 @@ EvaluationData open_evaluation_data(const data::CorpusConfig& corpus_settings, c
 }
 
 TrainingData open_training_data(const config::TrainConfig& config, const data::Codec& codec, int64_t max_length,
-                                const data::OnProgress& on_progress) {
+                                const data::OnProgress& on_progress, const std::optional<data::Position>& restored) {
   TrainingData result;
   result.batch = data::resolve_batch(
       {unless_zero(config.global_batch), config.batch, unless_zero(config.accumulate), /*ranks=*/1});
@@ -84,7 +84,7 @@ TrainingData open_training_data(const config::TrainConfig& config, const data::C
   loader.accumulate = result.batch.accumulate;
   loader.max_steps = config.steps;
   loader.max_epochs = config.steps > 0 ? 0 : config.epochs;
-  result.loader = std::make_unique<data::Loader>(result.corpus, std::move(split.train), loader);
+  result.loader = std::make_unique<data::Loader>(result.corpus, std::move(split.train), loader, restored);
   return result;
 }
 

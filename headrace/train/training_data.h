@@ -25,9 +25,10 @@ struct TrainingData {
 };
 
 // Reads and tokenises all files. `max_length` [tokens] has been limited to what the model can take.
-// Throws ConfigError, DataError or IoError.
+// `restored`: where a run that goes on stands. Throws ConfigError, DataError or IoError.
 TrainingData open_training_data(const config::TrainConfig& config, const data::Codec& codec, int64_t max_length,
-                                const data::OnProgress& on_progress);
+                                const data::OnProgress& on_progress,
+                                const std::optional<data::Position>& restored = std::nullopt);
 
 // [tokens] the most that one micro-batch of `batch` sequences can hold.
 int64_t largest_micro_batch(const data::Corpus& corpus, int64_t batch, int64_t max_length, const std::string& layout);

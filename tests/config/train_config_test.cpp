@@ -126,6 +126,11 @@ TEST(TrainConfig, ValidatesRanges) {
          c.device = "emulated";
          c.device_optimizer_share = "auto";
        }},
+      {"'save_every' is -1, but it must be at least 0", [](TrainConfig& c) { c.save_every = "-1"; }},
+      {"'save_every' is 0s, but a time must be above 0", [](TrainConfig& c) { c.save_every = "0s"; }},
+      {"cannot read 'often'", [](TrainConfig& c) { c.save_every = "often"; }},
+      {"'keep_last' is 0, but it must be at least 1", [](TrainConfig& c) { c.keep_last = 0; }},
+      {"'resume' is empty", [](TrainConfig& c) { c.resume.clear(); }},
       {"'model' is empty", [](TrainConfig& c) { c.model.clear(); }},
       {"'clip' is null", [](TrainConfig& c) { c.clip = std::nan(""); }},
   };
@@ -134,6 +139,14 @@ TEST(TrainConfig, ValidatesRanges) {
     spoil(config);
     EXPECT_THAT(error_of([&] { validate(config); }), HasSubstr(text));
   }
+}
+
+TEST(TrainConfigTest, SaveEveryIsStepsOrTime) {
+  EXPECT_EQ(parse_save_every("25").steps, 25);
+  EXPECT_EQ(parse_save_every("25").seconds, 0);
+  EXPECT_EQ(parse_save_every("10min").seconds, 600);
+  EXPECT_EQ(parse_save_every("30s").steps, 0);
+  EXPECT_EQ(parse_save_every("0").steps, 0);
 }
 
 }  // namespace

@@ -29,6 +29,17 @@ TEST(InterruptGuardDeathTest, SecondSignalOfTheKindKills) {
       ::testing::KilledBySignal(SIGINT), "");
 }
 
+TEST(InterruptGuard, ARequestToSaveIsTakenOnceAndStopsNothing) {
+  const InterruptGuard guard;
+  EXPECT_FALSE(InterruptGuard::take_save_request());
+  for (int i = 0; i < 3; ++i) {
+    std::raise(SIGUSR1);
+    EXPECT_TRUE(InterruptGuard::take_save_request());
+    EXPECT_FALSE(InterruptGuard::take_save_request());
+  }
+  EXPECT_FALSE(InterruptGuard::requested());
+}
+
 TEST(InterruptGuard, RestoresTheHandlersFound) {
   std::signal(SIGINT, SIG_IGN);
   { const InterruptGuard guard; }

@@ -3,14 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "headrace/base/errors.h"
 #include "headrace/os/file.h"
-#include "tests/support/temp_folder.h"
-#include "tests/support/tiny_folder.h"
+#include "tests/train/tiny_run.h"
 
 namespace headrace::train {
 namespace {
@@ -18,47 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-class TrainerTest : public ::testing::Test {
- protected:
-  TrainerTest() : progress_(std::fopen("/dev/null", "w")) {
-    support::write_tiny_folder(folder_ / "model");
-    std::string chats;
-    for (int i = 0; i < 24; ++i) {
-      const Json user = {{"role", "user"}, {"content", "What is " + std::to_string(i) + "?"}};
-      const Json assistant = {{"role", "assistant"}, {"content", "It is a number, the " + std::to_string(i) + "th."}};
-      chats += Json{{"messages", {user, assistant}}}.dump() + "\n";
-    }
-    support::write_file(folder_ / "chat.jsonl", chats);
-  }
-  ~TrainerTest() override { std::fclose(progress_); }
-
-  config::TrainConfig config(const std::string& out) const {
-    config::TrainConfig config;
-    config.model = folder_ / "model";
-    config.init = "random";
-    config.data = {folder_ / "chat.jsonl"};
-    config.out = folder_ / out;
-    config.chat_template = "chatml";
-    config.steps = 6;
-    config.batch = 4;
-    config.lr = 1e-2;
-    config.held_out = 0.2;
-    config.threads = 2;
-    return config;
-  }
-  TrainResult run(const config::TrainConfig& config, std::function<bool()> should_stop = {}) {
-    return train(config, {progress_, std::move(should_stop)});
-  }
-  static std::vector<Json> lines(const fs::path& path) {
-    std::vector<Json> result;
-    std::ifstream file(path);
-    for (std::string line; std::getline(file, line);) result.push_back(Json::parse(line));
-    return result;
-  }
-
-  TempFolder folder_;
-  std::FILE* progress_;
-};
+using TrainerTest = TinyRun;
 
 TEST_F(TrainerTest, LeavesACompleteRunFolder) {
   const TrainResult result = run(config("run"));
