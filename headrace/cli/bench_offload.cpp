@@ -71,22 +71,29 @@ Run add_bench_offload(CLI::App& app) {
   app.footer(train::setting_text());
   app.add_option("--policies", settings.policies,
                  "none (ZeRO-Offload's order), exact (exact overlap), exact-in-order (the same, the whole "
-                 "embedding before its forward)")
+                 "embedding before its forward), zenflow (gradients of a window in slots), zenflow-running (in a "
+                 "running sum), zenflow-free (zenflow's control: resident steps beside its traffic)")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--host-ratios", settings.host_ratios, "time of the host's update over that of forward and backward")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--clip", settings.clip, "on, off: clipping by the exact global norm")
+  app.add_option("--clip", settings.clip,
+                 "on, off: clipping by the exact global norm; zenflow has one row, on where that is named")
       ->delimiter(',')
       ->capture_default_str();
   app.add_option("--model", settings.model, "model folder whose shape to take; default: a Llama shape of 125M")
       ->type_name("DIR");
   app.add_option("--tokens", settings.tokens, "tokens a step")->capture_default_str();
-  app.add_option("--steps", settings.steps, "timed steps a cell")->capture_default_str();
+  app.add_option("--steps", settings.steps, "timed steps a cell; zenflow: at least 16 and 2 S + 2, in whole windows")
+      ->capture_default_str();
+  app.add_option("--topk", settings.topk, "zenflow: share of columns updated on the device")->capture_default_str();
+  app.add_option("--max-interval", settings.max_interval,
+                 "zenflow: longest window; each host has the shortest that it can follow")
+      ->capture_default_str();
   app.add_option("--device-share", settings.device_share,
-                 "auto or 0..1: share of the optimizer state on the device in rows \"exact+share\"; auto: the least "
-                 "that removes the stall of clipping, 0: no such rows")
+                 "auto or 0..1: share of the optimizer state on the device in rows \"...+share\"; auto: the least that "
+                 "removes the stall of clipping, or with which zenflow's longest windows do; 0: no such rows")
       ->capture_default_str();
   app.add_option("--link-share", settings.link_share,
                  "time in which all weights cross one direction of the link, over that of forward and backward")

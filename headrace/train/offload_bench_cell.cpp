@@ -1,7 +1,6 @@
 #include "headrace/train/offload_bench_cell.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "headrace/graph/measured_costs.h"
@@ -15,25 +14,11 @@
 namespace headrace::train {
 namespace {
 
-constexpr int64_t kFloat = 4;            // [bytes]
-constexpr int64_t kWarmUpSteps = 2;      // the first touches memory, the second finds lanes at work
 constexpr int64_t kSimulatedSteps = 12;  // the second half is steady
-constexpr double kClip = 1, kLearningRate = 1e-5;
+constexpr int64_t kUntimed = 1;          // recorded steps before the timed ones
 
 using graph::LaneKind;
 using graph::TaskKind;
-
-void run_steps(policy::Policy& policy, const BenchWorkload& workload, int64_t steps, const StepStarts& on_step,
-               std::vector<double>* seconds = nullptr) {
-  const int64_t all = kWarmUpSteps + steps;
-  for (int64_t step = 0; step < all; ++step) {
-    on_step(step, all);
-    const auto begin = std::chrono::steady_clock::now();
-    policy.step({step, workload.micro_batches(), kLearningRate, /*next=*/workload.micro_batches()});
-    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    if (seconds != nullptr && step >= kWarmUpSteps) seconds->push_back(s);
-  }
-}
 
 double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -41,28 +26,9 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-policy::OptimizerSettings optimizer(bool clip) { return {.weight_decay = 0.01, .clip = clip ? kClip : 0}; }
-
-// The recording's first step is the last of the warm-up: the timed ones begin when its compute ends.
-graph::Window timed_window(const graph::Recording& recording) {
-  const std::vector<int64_t> ends = graph::step_ends_ns(recording.graph, recording.timeline);
-  return {.begin_ns = ends.front(), .end_ns = ends.back()};
-}
-
-// [s] a step that tasks of this kind worked within the window.
-double busy_s(const graph::Recording& recording, const graph::Window& window, TaskKind kind, int64_t steps) {
-  int64_t ns = 0;
-  for (size_t i = 0; i < recording.graph.tasks.size(); ++i) {
-    const graph::TaskRun& run = recording.timeline.runs[i];
-    if (recording.graph.tasks[i].kind != kind) continue;
-    ns += std::max<int64_t>(0, std::min(run.end_ns, window.end_ns) - std::max(run.start_ns, window.begin_ns));
-  }
-  return graph::to_seconds(ns) / static_cast<double>(steps);
-}
-
 graph::Recording record(policy::Offload& offload, const BenchWorkload& workload, int64_t steps,
                         const StepStarts& on_step) {
-  run_steps(offload, workload, steps, on_step);
+  run_steps(offload, workload, {.timed = steps}, on_step);
   return offload.recording();
 }
 
@@ -70,35 +36,27 @@ graph::Recording record(policy::Offload& offload, const BenchWorkload& workload,
 void measure_compute(const BenchWorkload& workload, int64_t steps, const StepStarts& on_step,
                      ResidentBaseline& baseline) {
   policy::Offload offload(workload.model(), workload.make_device({}), workload.weights(),
-                          {.optimizer = optimizer(true),
+                          {.optimizer = bench_optimizer(true),
                            .num_device_blocks = static_cast<int32_t>(workload.model().num_blocks()),
-                           .recorded_steps = steps + 1});
+                           .recorded_steps = kUntimed + steps});
   const graph::Recording recording = record(offload, workload, steps, on_step);
-  const graph::Window window = timed_window(recording);
-  baseline.forward_s = busy_s(recording, window, TaskKind::kForward, steps);
-  baseline.backward_s = busy_s(recording, window, TaskKind::kBackward, steps);
-}
-
-int32_t num_device_blocks(const policy::TrainedBlocks& trained, double share) {
-  int64_t numel = 0;
-  int32_t blocks = 0;
-  while (static_cast<double>(numel) < share * static_cast<double>(trained.state_numel)) {
-    numel += trained.groups[static_cast<size_t>(blocks++)].state_numel;
-  }
-  return blocks;
+  const graph::Window window = timed_window(recording.graph, recording.timeline, kUntimed);
+  const auto count = static_cast<double>(steps);
+  baseline.forward_s = compute_busy_s(recording, window, TaskKind::kForward) / count;
+  baseline.backward_s = compute_busy_s(recording, window, TaskKind::kBackward) / count;
 }
 
 policy::OffloadSettings settings_of(const BenchWorkload& workload, const BenchCell& cell,
                                     const ResidentBaseline& resident, int32_t device_blocks, int64_t steps) {
   policy::OffloadSettings settings;
-  settings.optimizer = optimizer(cell.clip);
+  settings.optimizer = bench_optimizer(cell.clip);
   settings.overlap = cell.policy == "none" ? policy::Overlap::kNone : policy::Overlap::kExact;
   settings.sends_needed_rows_first = cell.policy != "exact-in-order";
   settings.num_device_blocks = device_blocks;
   settings.host_workers = static_cast<int32_t>(workload.cores().host.size());
   settings.host_bytes_per_s = resident.host_bytes_per_s;
   settings.deadline_s = 600;
-  settings.recorded_steps = steps + 1;
+  settings.recorded_steps = kUntimed + steps;
   return settings;
 }
 
@@ -108,13 +66,6 @@ StepForecast forecast(const graph::StepGraph& step, const graph::CostTable& cost
   const graph::Timeline timeline = graph::simulate(graph);
   const graph::Window window = graph::steady_window(graph, timeline);
   return {graph::steady_step_s(graph, timeline), graph::attribute_stall(graph, timeline, window).share()};
-}
-
-graph::CostTable with_set_rates(graph::CostTable costs, const ResidentBaseline& resident, int32_t host_workers) {
-  costs.of(LaneKind::kH2d) = {.seconds_per_byte = 1 / resident.link_bytes_per_s};
-  costs.of(LaneKind::kD2h) = costs.of(LaneKind::kH2d);
-  costs.of(LaneKind::kHostUpdate) = {.seconds_per_byte = host_workers / resident.host_bytes_per_s};
-  return costs;
 }
 
 double closed_form_stall_s(const BenchCell& cell, const ResidentBaseline& resident, double device_share,
@@ -142,31 +93,15 @@ TierBytes planned(const BenchWorkload& workload, const policy::TrainedBlocks& tr
 
 // M for the blocks whose state is on the host, each way once a step, and what AdamW touches of them.
 LaneBytes bytes_formula(const BenchWorkload& workload, int32_t device_blocks) {
-  double numel = 0;
-  for (size_t i = static_cast<size_t>(device_blocks); i < workload.model().blocks().size(); ++i) {
-    numel += static_cast<double>(workload.model().blocks()[i].numel);
-  }
-  return {kFloat * numel, kFloat * numel, static_cast<double>(policy::kHostUpdateBytes) * numel};
+  const auto numel = static_cast<double>(workload.numel(device_blocks));
+  return {kFloatBytes * numel, kFloatBytes * numel, static_cast<double>(policy::kHostUpdateBytes) * numel};
 }
 
 LaneBytes bytes_a_step(const policy::Offload& offload, int64_t steps) {
   const auto of = [&](LaneKind lane) {
-    return static_cast<double>(offload.bytes_of(lane)) / static_cast<double>(kWarmUpSteps + steps);
+    return static_cast<double>(offload.bytes_of(lane)) / static_cast<double>(BenchSteps{.timed = steps}.all());
   };
   return {of(LaneKind::kH2d), of(LaneKind::kD2h), of(LaneKind::kHostUpdate)};
-}
-
-// What the recording says.
-void add_times(const graph::Recording& recording, int64_t steps, OffloadBenchRow& row) {
-  const graph::Window window = timed_window(recording);
-  const std::vector<int64_t> ends = graph::step_ends_ns(recording.graph, recording.timeline);
-  for (size_t i = 1; i < ends.size(); ++i) row.step_times_s.push_back(graph::to_seconds(ends[i] - ends[i - 1]));
-  row.step_time_s = graph::to_seconds(window.length_ns()) / static_cast<double>(steps);
-  row.stall = graph::attribute_stall(recording.graph, recording.timeline, window);
-  row.forward_s = busy_s(recording, window, TaskKind::kForward, steps);
-  row.backward_s = busy_s(recording, window, TaskKind::kBackward, steps);
-  row.device_update_s = busy_s(recording, window, TaskKind::kDeviceUpdate, steps);
-  row.host_update_s = busy_s(recording, window, TaskKind::kHostUpdate, steps);
 }
 
 }  // namespace
@@ -178,13 +113,13 @@ ResidentBaseline measure_resident(const BenchWorkload& workload, double host_rat
   measure_compute(workload, steps, on_step, baseline);
   std::vector<at::Tensor> weights;
   for (const at::Tensor& block : workload.weights()) weights.push_back(block.clone());
-  policy::Resident resident(workload.model(), std::move(weights), {.optimizer = optimizer(true)});
+  policy::Resident resident(workload.model(), std::move(weights), {.optimizer = bench_optimizer(true)});
   std::vector<double> seconds;
-  run_steps(resident, workload, steps, on_step, &seconds);
+  run_steps(resident, workload, {.timed = steps}, on_step, &seconds);
   baseline.step_time_s = median(seconds);
   const auto bytes = static_cast<double>(resident.state_numel());
   baseline.host_bytes_per_s = static_cast<double>(policy::kHostUpdateBytes) * bytes / baseline.host_update_s();
-  baseline.link_bytes_per_s = kFloat * static_cast<double>(workload.numel()) / (link_share * baseline.compute_s());
+  baseline.link_bytes_per_s = kFloatBytes * static_cast<double>(workload.numel()) / (link_share * baseline.compute_s());
   return baseline;
 }
 
@@ -197,7 +132,7 @@ OffloadBenchRow measure_cell(const BenchWorkload& workload, const BenchCell& cel
   row.resident = resident;
   row.device_blocks = num_device_blocks(trained, cell.device_share);
   row.bytes_formula = bytes_formula(workload, row.device_blocks);
-  row.device_share = 1 - row.bytes_formula.h2d / (kFloat * static_cast<double>(workload.numel()));
+  row.device_share = 1 - row.bytes_formula.h2d / (kFloatBytes * static_cast<double>(workload.numel()));
   row.plan = planned(workload, trained, row.device_blocks);
   const double link_s = 2 * row.bytes_formula.h2d / resident.link_bytes_per_s;
   row.closed_form_stall_s = closed_form_stall_s(cell, resident, row.device_share, link_s);
@@ -205,9 +140,10 @@ OffloadBenchRow measure_cell(const BenchWorkload& workload, const BenchCell& cel
   policy::Offload offload(workload.model(), workload.make_device({.bytes_per_s = resident.link_bytes_per_s}),
                           workload.weights(), settings);
   const graph::Recording recording = record(offload, workload, steps, on_step);
-  add_times(recording, steps, row);
+  add_times(recording, kUntimed, row);
   const graph::StepGraph& step = offload.graph_of(1);
-  const graph::CostTable costs = graph::measured_costs(recording.graph, recording.timeline, timed_window(recording));
+  const graph::CostTable costs = graph::measured_costs(recording.graph, recording.timeline,
+                                                       timed_window(recording.graph, recording.timeline, kUntimed));
   row.predicted = forecast(step, costs);
   row.ideal = forecast(step, with_set_rates(costs, resident, settings.host_workers));
   row.bytes = bytes_a_step(offload, steps);

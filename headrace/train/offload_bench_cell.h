@@ -1,21 +1,20 @@
-// The measurements that the offload bench is made of: everything resident, and one cell. The compute lane's thread.
+// The measurements that the offload bench is made of: everything resident, and one cell of the offload policy. The
+// compute lane's thread.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "headrace/train/offload_bench.h"
+#include "headrace/train/offload_bench_steps.h"
 #include "headrace/train/offload_bench_workload.h"
 
 namespace headrace::train {
 
 struct BenchCell {
-  std::string policy;  // "none", "exact", "exact+share"
+  std::string policy;  // as in OffloadBenchRow
   bool clip = false;
   double device_share = 0;  // at least so much of the optimizer state on the device, whole blocks
 };
-
-using StepStarts = std::function<void(int64_t step, int64_t num_steps)>;
 
 // Takes the time of `steps` steps after warm-up and sets the rates from it.
 ResidentBaseline measure_resident(const BenchWorkload& workload, double host_ratio, double link_share, int64_t steps,

@@ -54,9 +54,9 @@ BenchWorkload::BenchWorkload(const OffloadBenchSettings& settings)
 
 BenchWorkload::~BenchWorkload() { device::pin_this_thread(allowed_); }
 
-int64_t BenchWorkload::numel() const {
+int64_t BenchWorkload::numel(int32_t first_block) const {
   int64_t numel = 0;
-  for (const model::BlockSpec& block : model_.blocks()) numel += block.numel;
+  for (auto i = static_cast<size_t>(first_block); i < weights_.size(); ++i) numel += weights_[i].numel();
   return numel;
 }
 

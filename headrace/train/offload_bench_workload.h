@@ -29,7 +29,7 @@ class BenchWorkload {
   const std::vector<model::Batch>& micro_batches() const { return micro_batches_; }
   const device::Cores& cores() const { return cores_; }
   int64_t tokens() const { return micro_batches_.front().num_tokens(); }
-  int64_t numel() const;  // [elements] of all flat buffers
+  int64_t numel(int32_t first_block = 0) const;  // [elements] of the flat buffers from this block on
 
   // An emulated device whose link has this rate each way.
   std::unique_ptr<device::Device> make_device(const device::Rate& link) const;

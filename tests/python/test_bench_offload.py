@@ -22,6 +22,18 @@ def test_rows_for_each_policy_and_ratio(headrace, tiny_model, tmp_path):
     assert json.loads((tmp_path / traces[0]).read_text())["traceEvents"]
 
 
+def test_zenflow_and_its_control(headrace, tiny_model):
+    result = headrace.json("bench", "offload", "--model", tiny_model, "--host-ratios", 2, "--policies",
+                           "exact,zenflow,zenflow-free", "--device-share", 0, "--max-interval", 4, "--topk", 0.2, *SMALL)
+    exact, zenflow, control = [row for row in result["rows"] if row["clip"]]
+    assert [row["policy"] for row in (exact, zenflow, control)] == ["exact", "zenflow", "zenflow-free"]
+    assert zenflow["update_interval"] == 2 and zenflow["topk"] == 0.2 and zenflow["host_floor"] <= 1
+    assert zenflow["staleness"]["max"] <= 3
+    for row in (zenflow, control):
+        assert row["bytes"] == pytest.approx(row["bytes_formula"], rel=0.02)
+        assert sum(reason["share"] for reason in row["stall_by_reason"]) == pytest.approx(row["stall_share"])
+
+
 def test_the_table_says_emulated(headrace, tiny_model):
     done = headrace.run("bench", "offload", "--model", tiny_model, "--host-ratios", 1, "--clip", "off", "--policies", "none",
                         *SMALL)
@@ -35,6 +47,9 @@ def test_the_table_says_emulated(headrace, tiny_model):
     ["--host-ratios", "x"],
     ["--clip", "maybe"],
     ["--device-share", "2"],
+    ["--topk", "0"],
+    ["--max-interval", "0"],
+    ["--policies", "exact,zenflow-free"],
     ["--model", "/does/not/exist"],
 ])
 def test_wrong_use_is_two(headrace, arguments):

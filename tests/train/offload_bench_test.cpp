@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "headrace/base/errors.h"
 #include "headrace/device/cores.h"
 #include "headrace/train/offload_bench_report.h"
+#include "headrace/train/offload_bench_zenflow.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/tiny_folder.h"
 
@@ -34,6 +38,32 @@ class OffloadBenchTest : public ::testing::Test {
       return error.what();
     }
     return "";
+  }
+
+  static void expect_whole_stall_table(const OffloadBenchRow& row) {
+    int64_t sum = 0;
+    for (const graph::StallRow& stall : row.stall.rows) sum += stall.ns;
+    EXPECT_EQ(sum, row.stall.idle_ns);
+  }
+
+  static void expect_near(const LaneBytes& bytes, const LaneBytes& expected, double tolerance) {
+    EXPECT_NEAR(bytes.h2d / expected.h2d, 1, tolerance);
+    EXPECT_NEAR(bytes.d2h / expected.d2h, 1, tolerance);
+    EXPECT_NEAR(bytes.host_update / expected.host_update, 1, tolerance);
+  }
+
+  static void expect_windows(const OffloadBenchRow& row, size_t recorded_steps) {
+    const int64_t interval = row.zenflow->update_interval;
+    const BenchSteps steps = zenflow_steps(interval, 2);
+    EXPECT_EQ(static_cast<int64_t>(row.step_times_s.size()), steps.timed);
+    EXPECT_EQ(static_cast<int64_t>(recorded_steps), steps.all());
+    EXPECT_LE(row.zenflow->staleness_max, 2 * interval - 1);
+    EXPECT_GT(row.zenflow->staleness_mean, 0);
+    EXPECT_GT(row.zenflow->host_floor, 0);
+    EXPECT_LE(row.zenflow->host_floor, 1);
+    EXPECT_EQ(row.closed_form_stall_s, 0);
+    EXPECT_NEAR(static_cast<double>(row.peak.host) / static_cast<double>(row.plan.host), 1, 0.05);
+    EXPECT_NEAR(static_cast<double>(row.peak.device) / static_cast<double>(row.plan.device), 1, 0.05);
   }
 
   TempFolder folder_;
@@ -65,12 +95,72 @@ TEST_F(OffloadBenchTest, EveryCellHasARowWithExactBytesAndAWholeStallTable) {
     EXPECT_EQ(row.device_blocks > 0, row.policy == "exact+share");
     EXPECT_GT(row.peak.device, 0);
     EXPECT_NEAR(static_cast<double>(row.peak.host), static_cast<double>(row.plan.host), 4096);  // gaps between blocks
-    int64_t sum = 0;
-    for (const graph::StallRow& stall : row.stall.rows) sum += stall.ns;
-    EXPECT_EQ(sum, row.stall.idle_ns);
+    expect_whole_stall_table(row);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"none", "exact", "none clip", "exact clip", "exact+share clip"}));
   EXPECT_EQ(cells, 5);
+}
+
+TEST_F(OffloadBenchTest, ZenFlowHasRowsOfWholeWindowsAndAControl) {
+  settings_.policies = {"zenflow", "zenflow-free", "zenflow-running"};
+  settings_.device_share = "0.3";
+  settings_.tokens = 16;                   // few: the plan only estimates activations
+  std::map<std::string, size_t> recorded;  // steps by policy
+  const OffloadBenchResult result =
+      bench_offload(settings_, {.on_cell = [&](const OffloadBenchRow& row, const graph::Recording& recording) {
+                      recorded[row.policy] = recording.timeline.data_ready_ns.size();
+                    }});
+  std::vector<std::string> names;
+  for (const OffloadBenchRow& row : result.rows) {
+    names.push_back(row.policy);
+    SCOPED_TRACE(names.back());
+    EXPECT_TRUE(row.clip);
+    expect_whole_stall_table(row);
+    expect_near(row.bytes, row.bytes_formula, 0.02);
+    EXPECT_GT(row.predicted.step_time_s, 0);
+    EXPECT_GT(row.ideal.step_time_s, 0);
+    EXPECT_GT(row.compute_slowdown(), 0);
+    EXPECT_EQ(row.zenflow.has_value(), row.policy != "zenflow-free");
+    if (row.zenflow) expect_windows(row, recorded[row.policy]);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"zenflow", "zenflow-free", "zenflow+share", "zenflow-running",
+                                             "zenflow-running+share"}));
+  EXPECT_GE(result.rows[2].device_share, 0.3);
+  EXPECT_LT(result.rows[2].zenflow->deferred, result.rows[0].zenflow->deferred);
+}
+
+TEST(OffloadBenchZenflow, WindowsAreTheShortestThatTheHostCanFollow) {
+  struct Case {
+    double ratio;
+    int64_t slots, running;  // S; 0: the longest, and a row with a device share
+  };
+  for (const Case& at : {Case{0.5, 1, 1}, {1, 1, 2}, {2, 3, 7}, {4, 7, 0}, {8, 0, 0}}) {
+    ResidentBaseline resident;
+    resident.host_ratio = at.ratio;
+    resident.forward_s = 1;
+    resident.backward_s = 2;
+    for (const auto& [policy, interval] : {std::pair("zenflow", at.slots), {"zenflow-running", at.running}}) {
+      SCOPED_TRACE(std::string(policy) + " " + std::to_string(at.ratio));
+      const std::vector<ZenflowCell> cells = zenflow_cells(policy, true, {}, resident);
+      EXPECT_EQ(cells.front().update_interval, interval > 0 ? interval : 8);
+      EXPECT_EQ(cells.front().device_share, 0);
+      ASSERT_EQ(cells.size(), interval > 0 ? 1U : 2U);
+      if (interval > 0) continue;
+      EXPECT_EQ(cells.back().update_interval, 8);
+      EXPECT_GT(cells.back().device_share, 0);
+      EXPECT_LT(cells.back().device_share, 1);
+    }
+  }
+}
+
+TEST(OffloadBenchZenflow, TimedStepsAreWholeWindowsAfterAllBuffersWereUsed) {
+  for (const int64_t interval : {1, 3, 7, 8, 16}) {
+    const BenchSteps steps = zenflow_steps(interval, 5);
+    EXPECT_EQ(steps.warm_up, 1 + 2 * interval);
+    EXPECT_EQ(steps.timed % interval, 0);
+    EXPECT_GE(steps.timed, std::max<int64_t>(16, 2 * interval + 2));
+  }
+  EXPECT_EQ(zenflow_steps(3, 40).timed, 42);
 }
 
 TEST_F(OffloadBenchTest, AFixedShareTakesWholeBlocksAndNoneIsNoRow) {
@@ -85,6 +175,22 @@ TEST_F(OffloadBenchTest, AFixedShareTakesWholeBlocksAndNoneIsNoRow) {
   EXPECT_LT(some.rows[1].plan.host, some.rows[0].plan.host);
   settings_.device_share = "0";
   EXPECT_EQ(bench_offload(settings_, {}).rows.size(), 1U);
+}
+
+TEST_F(OffloadBenchTest, JsonAndTableSayHowZenFlowWorked) {
+  settings_.policies = {"zenflow"};
+  settings_.clip = {"off"};
+  settings_.host_ratios = {0.5};
+  const OffloadBenchResult result = bench_offload(settings_, {});
+  const OrderedJson json = to_json(result), row = json.at("rows").at(0);
+  for (const char* key : {"window_sum", "topk", "deferred_parameters", "host_floor", "staleness", "selection_churn"}) {
+    EXPECT_TRUE(row.contains(key)) << key;
+  }
+  EXPECT_EQ(row.at("update_interval"), 1);
+  EXPECT_EQ(row.at("clip"), false);
+  EXPECT_EQ(json.at("setting").at("model_bytes"), 4 * result.parameters);
+  EXPECT_GT(row.at("work_s").at("merge"), 0);
+  EXPECT_THAT(text_of(result), HasSubstr("floor"));
 }
 
 TEST_F(OffloadBenchTest, JsonAndTableSayWhatWasMeasuredAndThatItIsEmulated) {
@@ -124,6 +230,10 @@ TEST_F(OffloadBenchTest, BarsAreDrawnWhereTheyWereSet) {
   row.bytes.d2h = 102;
   const BenchBars bad = bars_of(row);
   EXPECT_FALSE(bad.stall_near_ideal || bad.stall_in_regime == true || bad.prediction || bad.peaks || bad.bytes);
+  row.bytes.d2h = row.bytes.h2d = 101.5;
+  row.stall.idle_ns = 30;
+  row.zenflow.emplace();
+  EXPECT_TRUE(bars_of(row).bytes && bars_of(row).stall_in_regime == false);
   row.closed_form_stall_s = 0.1;
   EXPECT_FALSE(bars_of(row).stall_in_regime.has_value());
 }
@@ -149,6 +259,14 @@ TEST_F(OffloadBenchTest, WrongSettingsAreRefusedByName) {
   expect_refused("--tokens");
   settings_.steps = 0;
   expect_refused("--steps");
+  settings_.topk = 0;
+  expect_refused("--topk");
+  settings_.topk = 1.5;
+  expect_refused("--topk");
+  settings_.max_interval = 0;
+  expect_refused("--max-interval");
+  settings_.policies = {"exact", "zenflow-free"};
+  expect_refused("zenflow-free");
   settings_.link_share = 0;
   expect_refused("--link-share");
   for (const char* share : {"all", "1.5", "-1", "0.5x", ""}) {
