@@ -72,6 +72,7 @@ void BackgroundWriter::rethrow_error() {
 }
 
 void BackgroundWriter::run() {
+  if (options_.on_thread_start) options_.on_thread_start();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return is_ending_ || next_; });

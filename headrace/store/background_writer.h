@@ -34,6 +34,8 @@ struct BackgroundOptions {
   int64_t keep_last = 0;  // >= 1: keep_last() with this after each write; 0 keeps all
   // The text of an error that the owner never asked for, from the destructor, in the owner's thread. Must not throw.
   std::function<void(const std::string&)> on_unseen_error;
+  // The first thing that the writer's thread does, for example to bind itself to processors. Must not throw.
+  std::function<void()> on_thread_start;
 };
 
 struct FinishedWrite {

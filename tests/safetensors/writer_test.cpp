@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <set>
 
 #include "headrace/base/errors.h"
 #include "headrace/base/json.h"
 #include "headrace/os/file.h"
+#include "headrace/os/file_system.h"
 #include "headrace/safetensors/model_folder.h"
+#include "tests/fault/numbered_files.h"
 #include "tests/safetensors/build_file.h"
 #include "tests/support/temp_folder.h"
 
@@ -155,6 +158,28 @@ TEST(Writer, RefusesBeforeWritingWhenTheDiskIsTooSmall) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("the model needs 32768 TiB"));
   }
   EXPECT_THAT(entries(folder.path()), IsEmpty());
+}
+
+// A bad disk at any call: the older file or the new one, no error that goes unnoticed, and no temporary file.
+TEST(Writer, KeepsTheOlderFileWhenTheDiskFails) {
+  for (int64_t at = 0;; ++at) {
+    TempFolder folder;
+    write_letters(folder.path(), "a", 100);
+    fault::NumberedFiles bad({fault::Plan::What::kFail, at, EIO});
+    bool has_failed = false;
+    {
+      const os::FileSystemScope scope(bad);
+      try {
+        write_letters(folder.path(), "b", 100);
+      } catch (const IoError&) {
+        has_failed = true;
+      }
+    }
+    const auto names = ModelFolder::open(folder.path()).names();
+    EXPECT_TRUE(names == std::vector<std::string>{"b"} || (has_failed && names == std::vector<std::string>{"a"}));
+    EXPECT_THAT(entries(folder.path()), ElementsAre("model.safetensors")) << bad.call(at);
+    if (at >= bad.num_calls()) break;
+  }
 }
 
 TEST(Writer, RefusesWhatIsNotPlanned) {

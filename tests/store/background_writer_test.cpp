@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cerrno>
 #include <future>
+#include <thread>
 
 #include "headrace/base/errors.h"
 #include "headrace/os/file_system.h"
@@ -140,6 +141,23 @@ TEST(BackgroundWriter, KeepsTheLastAsTold) {
   for (int64_t step = 1; step <= 4; ++step) writer.start(snapshot_of(step));
   EXPECT_EQ(writer.wait().size(), 4U);
   EXPECT_THAT(names_in(folder / "checkpoints"), ElementsAre("latest", "step-00000003", "step-00000004"));
+}
+
+TEST(BackgroundWriter, ItsThreadBeginsAsTold) {
+  TempFolder folder;
+  const RunLock lock(folder.path());
+  std::thread::id begun, wrote;
+  BackgroundOptions options;
+  options.on_thread_start = [&] { begun = std::this_thread::get_id(); };
+  options.write.on_progress = [&](int64_t, int64_t) {
+    wrote = std::this_thread::get_id();
+    return true;
+  };
+  BackgroundWriter writer(lock, options);
+  writer.start(snapshot_of(1));
+  writer.wait();
+  EXPECT_EQ(begun, wrote);
+  EXPECT_NE(begun, std::this_thread::get_id());
 }
 
 TEST(BackgroundWriter, CanBeGivenUp) {
