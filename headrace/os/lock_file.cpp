@@ -19,7 +19,8 @@ LockFile::LockFile(std::filesystem::path path) : path_(std::move(path)) {
 }
 
 bool LockFile::is_at_its_path() const {
-  struct stat ours {}, there {};
+  struct stat ours {};
+  struct stat there {};
   if (::fstat(descriptor_->get(), &ours) != 0) throw io_error("os.lock", "cannot examine", path_, errno);
   if (::stat(path_.c_str(), &there) != 0) return false;
   return ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
