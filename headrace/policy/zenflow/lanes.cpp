@@ -87,6 +87,7 @@ void Lanes::copy(const graph::Task& task) {
   const auto& swaps = leaves ? of_block.update->swaps : of_block.adopted;
   if (swaps.empty()) return;
   const int64_t numel = kStates * columns.exchange_numel(piece, swaps), offset = exchange_offset(columns, index);
+  exchanged_[static_cast<size_t>(task.lane)] += numel * kFloat;
   if (leaves) {
     to_host(task.slot, part.leaving + offset, numel);
   } else {

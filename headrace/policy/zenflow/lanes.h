@@ -48,6 +48,8 @@ class Lanes {
 
   // [bytes] moved or touched by lanes of this kind since construction.
   int64_t bytes_of(graph::LaneKind lane) const { return bytes_[static_cast<size_t>(lane)].load(); }
+  // Of them, state of columns that changed sides.
+  int64_t exchanged_bytes_of(graph::LaneKind lane) const { return exchanged_[static_cast<size_t>(lane)].load(); }
   // [s] that all host workers together were at work since construction.
   double busy_s() const { return 1e-9 * static_cast<double>(host_busy_ns_.load()); }
 
@@ -65,7 +67,7 @@ class Lanes {
   std::vector<device::Pace> paces_;  // by host worker
   mutable std::mutex mutex_;
   std::map<int64_t, std::shared_ptr<const StepPlan>> plans_;  // guarded by mutex_
-  std::array<std::atomic<int64_t>, graph::kNumLaneKinds> bytes_{};
+  std::array<std::atomic<int64_t>, graph::kNumLaneKinds> bytes_{}, exchanged_{};
   std::atomic<int64_t> host_busy_ns_ = 0;
 };
 

@@ -74,6 +74,7 @@ class ZenFlow final : public Policy {
   const std::vector<zenflow::BlockColumns>& columns() const { return lanes_->columns(); }
   // [bytes] moved or touched by lanes of this kind since construction.
   int64_t bytes_of(graph::LaneKind lane) const { return lanes_->bytes_of(lane); }
+  int64_t exchanged_bytes_of(graph::LaneKind lane) const { return lanes_->exchanged_bytes_of(lane); }
   const memory::Budget& device_budget() const { return *device_budget_; }
   const memory::Budget& host_budget() const { return *host_budget_; }
 
