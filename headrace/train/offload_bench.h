@@ -62,6 +62,11 @@ struct ResidentBaseline {
 
 struct LaneBytes {
   double h2d = 0, d2h = 0, host_update = 0;  // [bytes] a step
+
+  LaneBytes operator-(const LaneBytes& other) const {
+    return {h2d - other.h2d, d2h - other.d2h, host_update - other.host_update};
+  }
+  LaneBytes operator/(double steps) const { return {h2d / steps, d2h / steps, host_update / steps}; }
 };
 struct TierBytes {
   int64_t device = 0, host = 0;
@@ -103,6 +108,7 @@ struct OffloadBenchRow {
   StepForecast ideal;      // simulated with this run's compute times and lanes as fast as they were set
   double closed_form_stall_s = 0;
   LaneBytes bytes, bytes_formula;
+  LaneBytes exchanged;   // of bytes: state of columns that changed sides at a selection, which no formula foresees
   TierBytes peak, plan;  // zeros for "zenflow-free"
   std::optional<ZenflowFigures> zenflow;
 

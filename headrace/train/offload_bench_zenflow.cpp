@@ -71,14 +71,25 @@ LaneBytes bytes_formula(const ZenflowCell& cell, int64_t deferred) {
   return {kFloatBytes * numel / steps, kFloatBytes * numel, numel * static_cast<double>(window) / steps};
 }
 
-LaneBytes bytes_so_far(const policy::ZenFlow& zenflow) {
-  const auto of = [&](LaneKind lane) { return static_cast<double>(zenflow.bytes_of(lane)); };
-  return {of(LaneKind::kH2d), of(LaneKind::kD2h), of(LaneKind::kHostUpdate)};
+// What lanes counted, and of it what changed sides.
+struct Counters {
+  LaneBytes bytes, exchanged;
+};
+
+Counters counters_of(const policy::ZenFlow& zenflow) {
+  Counters counters;
+  const auto read = [&](LaneKind lane, double LaneBytes::*field) {
+    counters.bytes.*field = static_cast<double>(zenflow.bytes_of(lane));
+    counters.exchanged.*field = static_cast<double>(zenflow.exchanged_bytes_of(lane));
+  };
+  read(LaneKind::kH2d, &LaneBytes::h2d);
+  read(LaneKind::kD2h, &LaneBytes::d2h);
+  read(LaneKind::kHostUpdate, &LaneBytes::host_update);
+  return counters;
 }
 
-// What lanes counted since the timed steps began, without what they then still had to do of the steps before.
-LaneBytes bytes_a_step(const graph::Recording& recording, const BenchSteps& steps, const LaneBytes& before,
-                       const LaneBytes& after) {
+// What lanes still had to do of the steps before when the timed ones began, but for what changed sides.
+LaneBytes late_bytes(const graph::Recording& recording, const BenchSteps& steps) {
   const int64_t begin_ns = timed_window(recording.graph, recording.timeline, steps.warm_up).begin_ns;
   LaneBytes late;
   for (size_t i = 0; i < recording.graph.tasks.size(); ++i) {
@@ -88,9 +99,7 @@ LaneBytes bytes_a_step(const graph::Recording& recording, const BenchSteps& step
     if (task.lane == LaneKind::kD2h) late.d2h += static_cast<double>(task.bytes);
     if (task.lane == LaneKind::kHostUpdate) late.host_update += static_cast<double>(task.bytes);
   }
-  const auto timed = static_cast<double>(steps.timed);
-  return {(after.h2d - before.h2d - late.h2d) / timed, (after.d2h - before.d2h - late.d2h) / timed,
-          (after.host_update - before.host_update - late.host_update) / timed};
+  return late;
 }
 
 // What is known before the run.
@@ -117,15 +126,18 @@ graph::Recording run(const BenchWorkload& workload, const policy::ZenFlowSetting
                      const StepStarts& on_step, OffloadBenchRow& row) {
   policy::ZenFlow zenflow(workload.model(), workload.make_device({.bytes_per_s = row.resident.link_bytes_per_s}),
                           workload.weights(), settings);
-  LaneBytes before;
+  Counters before;
   run_steps(zenflow, workload, steps, [&](int64_t step, int64_t num_steps) {
-    if (step == steps.warm_up) before = bytes_so_far(zenflow);
+    if (step == steps.warm_up) before = counters_of(zenflow);
     on_step(step, num_steps);
   });
   graph::Recording recording = zenflow.recording();
   add_times(recording, steps.warm_up, row);
   add_forecasts(recording, steps.warm_up, settings.host_workers, row);
-  row.bytes = bytes_a_step(recording, steps, before, bytes_so_far(zenflow));
+  const Counters after = counters_of(zenflow);
+  const auto timed = static_cast<double>(steps.timed);
+  row.bytes = (after.bytes - before.bytes - late_bytes(recording, steps)) / timed;
+  row.exchanged = (after.exchanged - before.exchanged) / timed;
   row.peak = {zenflow.device_budget().peak(), zenflow.host_budget().peak()};
   row.zenflow->staleness_mean = zenflow.staleness().mean();
   row.zenflow->staleness_max = zenflow.staleness().largest();
