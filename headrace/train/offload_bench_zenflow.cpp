@@ -88,20 +88,6 @@ Counters counters_of(const policy::ZenFlow& zenflow) {
   return counters;
 }
 
-// What lanes still had to do of the steps before when the timed ones began, but for what changed sides.
-LaneBytes late_bytes(const graph::Recording& recording, const BenchSteps& steps) {
-  const int64_t begin_ns = timed_window(recording.graph, recording.timeline, steps.warm_up).begin_ns;
-  LaneBytes late;
-  for (size_t i = 0; i < recording.graph.tasks.size(); ++i) {
-    const graph::Task& task = recording.graph.tasks[i];
-    if (task.step >= steps.warm_up || recording.timeline.runs[i].end_ns <= begin_ns) continue;
-    if (task.lane == LaneKind::kH2d) late.h2d += static_cast<double>(task.bytes);
-    if (task.lane == LaneKind::kD2h) late.d2h += static_cast<double>(task.bytes);
-    if (task.lane == LaneKind::kHostUpdate) late.host_update += static_cast<double>(task.bytes);
-  }
-  return late;
-}
-
 // What is known before the run.
 OffloadBenchRow begin_row(const BenchWorkload& workload, const ZenflowCell& cell, double topk,
                           const ResidentBaseline& resident) {
@@ -126,18 +112,24 @@ graph::Recording run(const BenchWorkload& workload, const policy::ZenFlowSetting
                      const StepStarts& on_step, OffloadBenchRow& row) {
   policy::ZenFlow zenflow(workload.model(), workload.make_device({.bytes_per_s = row.resident.link_bytes_per_s}),
                           workload.weights(), settings);
+  // Lanes are still at work on a step when the next one begins: they are counted from where they had nothing left to do
+  // to where they have nothing left again, and those are whole windows. The timed steps begin a window later.
+  const int64_t first_counted = kWarmUpSteps + settings.schedule.update_interval;
   Counters before;
   run_steps(zenflow, workload, steps, [&](int64_t step, int64_t num_steps) {
-    if (step == steps.warm_up) before = counters_of(zenflow);
+    if (step == first_counted) {
+      zenflow.recording();  // waits for the lanes
+      before = counters_of(zenflow);
+    }
     on_step(step, num_steps);
   });
   graph::Recording recording = zenflow.recording();
   add_times(recording, steps.warm_up, row);
   add_forecasts(recording, steps.warm_up, settings.host_workers, row);
   const Counters after = counters_of(zenflow);
-  const auto timed = static_cast<double>(steps.timed);
-  row.bytes = (after.bytes - before.bytes - late_bytes(recording, steps)) / timed;
-  row.exchanged = (after.exchanged - before.exchanged) / timed;
+  const auto counted_steps = static_cast<double>(steps.all() - first_counted);
+  row.bytes = (after.bytes - before.bytes) / counted_steps;
+  row.exchanged = (after.exchanged - before.exchanged) / counted_steps;
   row.peak = {zenflow.device_budget().peak(), zenflow.host_budget().peak()};
   row.zenflow->staleness_mean = zenflow.staleness().mean();
   row.zenflow->staleness_max = zenflow.staleness().largest();
