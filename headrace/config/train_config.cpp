@@ -71,6 +71,8 @@ void validate_offload(const TrainConfig& c) {
           c.clip_scope != "global" ? c.clip_scope : c.clip_norm, "only policy offload relaxes clipping");
   require(c.clip_scope == "global" || c.clip_norm == "exact", "clip_norm", c.clip_norm,
           "clip_scope is block too: use one of them");
+  require(!is_relaxed || c.on_nan == "stop", "on_nan", c.on_nan,
+          "relaxed clipping updates before the whole gradient is known; leave out one of them");
   require(!is_relaxed || c.overlap == "exact", "overlap", c.overlap, "relaxed clipping is for overlap exact");
   const bool keeps_all_on_host = c.policy != "zenflow" && c.overlap == "none";
   require(!keeps_all_on_host || c.device_optimizer_share == "0", "device_optimizer_share", c.device_optimizer_share,

@@ -147,6 +147,7 @@ struct TrainConfig : CorpusSettings, OffloadConfig, ZenFlowConfig, CheckpointCon
   double beta2 = 0.999;
   double epsilon = 1e-8;
   double clip = 1;
+  std::string on_nan = "stop";
 
   std::vector<std::string> freeze;
   int64_t seed = 0;
@@ -205,6 +206,11 @@ struct TrainConfig : CorpusSettings, OffloadConfig, ZenFlowConfig, CheckpointCon
     visit(FieldInfo{"beta2", "decay of the second moment [0..1)"}, beta2);
     visit(FieldInfo{"epsilon", "added to the root of the second moment"}, epsilon);
     visit(FieldInfo{"clip", "largest global gradient norm; 0 for no clipping"}, clip);
+    visit(FieldInfo{"on_nan",
+                    "a step whose loss or gradient is not finite ends the run, or is left out and reported; to leave "
+                    "one out, updates wait for the whole gradient, as with clip",
+                    {"stop", "skip"}},
+          on_nan);
     visit(FieldInfo{"freeze", "parameters that stay as they are, by name; * stands for any characters"}, freeze);
   }
 

@@ -12,7 +12,7 @@ namespace headrace::plan {
 struct ChoiceRequest {
   double forward_s = 0, backward_s = 0;  // T_f, T_b [s] of a step, expected
   double host_update_s = 0;              // C [s]: an exact update of all parameters by all host workers, expected
-  bool clips = true;                     // by the global norm
+  bool clips = true;                     // by the global norm, or waits for the whole gradient as if
   double device_share = 0;               // of the optimizer state for which the device has room [0..1]
   double topk_ratio = 0.1;               // k
   int64_t longest_interval = 8;          // S_max [steps]

@@ -1,5 +1,6 @@
 #include "headrace/policy/non_finite.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -64,6 +65,22 @@ double norm_of_parts(std::span<const double> squared_norms) {
   double squared = 0;
   for (const double part : squared_norms) squared += part;
   return std::sqrt(squared);
+}
+
+bool is_finite(double loss_sum, std::span<const double> squared_norms) {
+  return std::isfinite(loss_sum) && std::isfinite(norm_of_parts(squared_norms));
+}
+
+std::string skipped_text(const model::Model& model, double loss, std::span<const double> squared_norms) {
+  std::string text = "loss " + std::to_string(loss);
+  const auto is_bad = [](double squared) { return !std::isfinite(squared); };
+  const auto last = std::find_if(squared_norms.rbegin(), squared_norms.rend(), is_bad);
+  if (last == squared_norms.rend()) {
+    return text + "; gradient norm " + std::to_string(norm_of_parts(squared_norms));
+  }
+  const auto block = static_cast<size_t>(squared_norms.rend() - last - 1);
+  return text + "; gradients of " + std::to_string(std::count_if(squared_norms.begin(), squared_norms.end(), is_bad)) +
+         " of " + std::to_string(squared_norms.size()) + " blocks, in backward first " + model.blocks()[block].name;
 }
 
 RunError non_finite_error(const model::Model& model, std::vector<model::BlockBuffers> blocks,

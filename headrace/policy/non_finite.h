@@ -31,6 +31,11 @@ RunError non_finite_error(const model::Model& model, std::vector<model::BlockBuf
                           std::span<const double> squared_norms, std::span<const model::Batch> micro_batches,
                           const StepNumbers& numbers, bool is_untouched);
 
+bool is_finite(double loss_sum, std::span<const double> squared_norms);
+
+// "loss nan; gradients of 12 of 32 blocks, in backward first layer.11": of a step that is left out.
+std::string skipped_text(const model::Model& model, double loss, std::span<const double> squared_norms);
+
 // The sentence that ends the run. `is_untouched`: no weight and no moment was updated in this step.
 std::string non_finite_text(const StepNumbers& numbers, const std::string& place, bool is_untouched);
 

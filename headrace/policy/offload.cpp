@@ -83,7 +83,7 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
 
 // Again when the shape of the steps changes for good, with nothing under way.
 void Offload::start_lanes() {
-  first_step_ = num_updates_;
+  first_step_ = num_steps_;
   graphs_.clear();
   lanes_->count_from(first_step_);
   // The lanes' own work does not refer to this object: it may be gone when a lane that hung wakes.
@@ -118,6 +118,9 @@ bool Offload::clips_by_global_norm() const {
   return settings_.clip_norm == ClipNorm::kExact || last_norm_ < 0;
 }
 
+// Whether updates wait until the whole gradient is there.
+bool Offload::has_gate() const { return settings_.optimizer.skips_non_finite || clips_by_global_norm(); }
+
 graph::StepShape Offload::shape_of(int32_t micro_batches) const {
   graph::StepShape shape;
   for (size_t i = 0; i < trained_.groups.size(); ++i) {
@@ -130,7 +133,7 @@ graph::StepShape Offload::shape_of(int32_t micro_batches) const {
   }
   shape.accumulate = micro_batches;
   shape.recompute = settings_.recompute;
-  shape.clip = clips_by_global_norm();
+  shape.clip = has_gate();
   shape.order = settings_.order;
   shape.host_workers = settings_.host_workers;
   shape.gradient_slots = settings_.overlap == Overlap::kExact ? settings_.gradient_slots : 0;
@@ -140,7 +143,7 @@ graph::StepShape Offload::shape_of(int32_t micro_batches) const {
 }
 
 const graph::StepGraph& Offload::graph_of(int32_t micro_batches) {
-  const auto key = std::pair(micro_batches, clips_by_global_norm());
+  const auto key = std::pair(micro_batches, has_gate());
   const auto found = graphs_.find(key);
   if (found != graphs_.end()) return found->second;
   const graph::StepShape shape = shape_of(micro_batches);
@@ -156,14 +159,14 @@ StepResult Offload::step(const StepInput& input) {
   require_promised_rows(input);
   const OptimizerSettings& optimizer = settings_.optimizer;
   const float lagged = last_norm_ < 0 ? 1.0F : optim::clip_factor(last_norm_ * last_norm_, optimizer.clip);
-  lanes_->update_of(num_updates_) = {{.learning_rate = input.learning_rate,
-                                      .beta1 = optimizer.beta1,
-                                      .beta2 = optimizer.beta2,
-                                      .epsilon = optimizer.epsilon,
-                                      .weight_decay = optimizer.weight_decay,
-                                      .step = num_updates_ + 1},
-                                     std::vector<float>(squared_norms_.size(), lagged),
-                                     embedding_pieces(input)};
+  lanes_->update_of(num_steps_) = {{.learning_rate = input.learning_rate,
+                                    .beta1 = optimizer.beta1,
+                                    .beta2 = optimizer.beta2,
+                                    .epsilon = optimizer.epsilon,
+                                    .weight_decay = optimizer.weight_decay,
+                                    .step = num_updates_ + 1},
+                                   std::vector<float>(squared_norms_.size(), lagged),
+                                   embedding_pieces(input)};
   compute_->begin_step(input.micro_batches, static_cast<float>(1.0 / static_cast<double>(result.trained_tokens)),
                        result);
   result_ = &result;
@@ -176,7 +179,9 @@ StepResult Offload::step(const StepInput& input) {
   }
   result.stall_s = executor_->stall_s() - stalled_s;
   result.gradient_norm = gradient_norm();
-  result.clip_factor = lanes_->update_of(num_updates_).clip_factor.front();
+  result.clip_factor = lanes_->update_of(num_steps_).clip_factor.front();
+  ++num_steps_;
+  if (!result.skipped.empty()) return result;
   last_norm_ = result.gradient_norm;
   ++num_updates_;
   choose_device_share(result);
@@ -190,7 +195,7 @@ void Offload::choose_device_share(const StepResult& result) {
   finish_updates();
   const double host_s = lanes_->take_busy_s() / settings_.host_workers;
   if (steps < 2) return;
-  const double hidden_s = result.forward_s + (clips_by_global_norm() ? 0 : result.backward_s);
+  const double hidden_s = result.forward_s + (has_gate() ? 0 : result.backward_s);
   const double share = graph::device_share_without_stall({.forward_s = hidden_s, .host_update_s = host_s});
   int64_t numel = 0, left = device_budget_->limit() - device_budget_->in_use() - arena_->extent();
   if (device_budget_->limit() == 0) left = std::numeric_limits<int64_t>::max();
@@ -225,23 +230,33 @@ void Offload::run_compute(const graph::Task& task) {
 // Norms are summed while backward goes on. Without a gate a gradient must be known to be sound before its update.
 void Offload::complete_gradient(size_t block) {
   squared_norms_[block] = optim::squared_norm(trained_.groups[block], lanes_->storage().blocks()[block].gradients);
-  if (block + 1 == squared_norms_.size() && !std::isfinite(result_->loss_sum)) throw NonFinite();
-  if (!std::isfinite(squared_norms_[block])) throw NonFinite();
+  if (!settings_.optimizer.skips_non_finite) {
+    if (block + 1 == squared_norms_.size() && !std::isfinite(result_->loss_sum)) throw NonFinite();
+    if (!std::isfinite(squared_norms_[block])) throw NonFinite();
+  }
   if (settings_.clip_scope != ClipScope::kBlock) return;
-  lanes_->update_of(num_updates_).clip_factor[block] =
+  lanes_->update_of(num_steps_).clip_factor[block] =
       optim::clip_factor(squared_norms_[block], settings_.optimizer.clip);
 }
 
+// The gate: what updates wait for.
 void Offload::reduce() {
+  StepUpdate& update = lanes_->update_of(num_steps_);
+  if (settings_.optimizer.skips_non_finite && !is_finite(result_->loss_sum, squared_norms_)) {
+    update.is_skipped = true;
+    result_->skipped = skipped_text(model_, result_->loss(), squared_norms_);
+    return;
+  }
+  if (!clips_by_global_norm()) return;
   const double norm = gradient_norm();
   const float factor = optim::clip_factor(norm * norm, settings_.optimizer.clip);
-  std::vector<float>& factors = lanes_->update_of(num_updates_).clip_factor;
-  std::fill(factors.begin(), factors.end(), factor);
+  std::fill(update.clip_factor.begin(), update.clip_factor.end(), factor);
 }
 
 void Offload::update_on_device(size_t block) {
   const auto begin = std::chrono::steady_clock::now();
-  const StepUpdate& update = lanes_->update_of(num_updates_);
+  const StepUpdate& update = lanes_->update_of(num_steps_);
+  if (update.is_skipped) return;
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
   at::Tensor weights = lanes_->storage().blocks()[block].weights;

@@ -34,7 +34,8 @@ class Offload final : public Policy {
   ~Offload() override;
 
   // Returns when the last block's backward has ended; updates may still be under way, the next step waits for them
-  // block by block. With clipping off or relaxed, blocks whose update had begun when a RunError came are updated.
+  // block by block. With clipping off or relaxed and skips_non_finite off, blocks whose update had begun when a
+  // RunError came are updated.
   StepResult step(const StepInput& input) override;
   void finish_updates() override;
 
@@ -65,6 +66,7 @@ class Offload final : public Policy {
   void start_lanes();
   void choose_device_share(const StepResult& result);
   bool clips_by_global_norm() const;
+  bool has_gate() const;
   double gradient_norm() const;
   ExactBlock exact_block(size_t block);
   void run_compute(const graph::Task& task);
@@ -86,11 +88,12 @@ class Offload final : public Policy {
   bool has_promised_rows_ = false;
   std::shared_ptr<memory::Arena> arena_;  // activations and workspace
   std::optional<ComputeLane> compute_;
-  std::map<std::pair<int32_t, bool>, graph::StepGraph> graphs_;  // by micro-batches and whether the norm gates updates
+  std::map<std::pair<int32_t, bool>, graph::StepGraph> graphs_;  // by micro-batches and has_gate()
   std::vector<double> squared_norms_;                            // by block, of this step's gradient
   StepResult* result_ = nullptr;                                 // of the step under way
   double last_norm_ = -1;                                        // of the step before; negative: there was none
-  int64_t first_step_ = 0;  // num_updates_ when the lanes were started, from which they count
+  int64_t num_steps_ = 0;                                        // run here, those that updated nothing included
+  int64_t first_step_ = 0;  // num_steps_ when the lanes were started, from which they count
   int32_t num_device_blocks_ = 0;
   int64_t num_updates_ = 0;                  // of every trained element so far
   int64_t num_restored_ = 0;                 // of them, before this policy was there

@@ -25,6 +25,7 @@ struct StepUpdate {
   kernel::AdamWStep adamw;
   std::vector<float> clip_factor;  // by block
   Pieces embedding;                // of block 0 in this step; empty: as in every step
+  bool is_skipped = false;         // nothing is updated; known before the first update
 };
 
 class OffloadLanes {

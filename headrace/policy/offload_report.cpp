@@ -15,7 +15,7 @@ graph::Recording Offload::recording() {
 }
 
 bool Offload::write_trace(std::ostream& out) {
-  if (settings_.recorded_steps == 0 || num_updates_ == first_step_) return false;
+  if (settings_.recorded_steps == 0 || num_steps_ == first_step_) return false;
   const graph::Recording recorded = recording();
   const bool is_emulated = lanes_->device().kind() == device::Kind::kEmulated;
   graph::write_chrome_trace(out, recorded.graph, recorded.timeline, is_emulated ? "offload (emulated)" : "offload");
@@ -32,8 +32,7 @@ OrderedJson Offload::report() const {
                         {"lane_bytes", lanes},
                         {"device_memory", device_budget_->to_json()},
                         {"host_memory", host_budget_->to_json()}};
-  if (settings_.recorded_steps > 0 && num_updates_ > first_step_)
-    report["stall"] = stall_report(executor_->recording());
+  if (settings_.recorded_steps > 0 && num_steps_ > first_step_) report["stall"] = stall_report(executor_->recording());
   return report;
 }
 

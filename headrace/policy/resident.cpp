@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <utility>
 
 #include "headrace/base/errors.h"
@@ -53,8 +52,13 @@ StepResult Resident::step(const StepInput& input) {
   accumulate_embedding(input.micro_batches, std::move(embedding_gradients));
   result.backward_s += seconds_since(mark);
 
-  result.gradient_norm = gradient_norm();
-  if (!std::isfinite(result.loss_sum) || !std::isfinite(result.gradient_norm)) {
+  const std::vector<double> squared = squared_norms();
+  result.gradient_norm = norm_of_parts(squared);
+  if (!is_finite(result.loss_sum, squared)) {
+    if (settings_.optimizer.skips_non_finite) {
+      result.skipped = skipped_text(model_, result.loss(), squared);
+      return result;
+    }
     throw RunError("policy.step", non_finite_text({input.step, result.loss(), result.gradient_norm},
                                                   locate_non_finite(model_, blocks_, input.micro_batches),
                                                   /*is_untouched=*/true));
@@ -97,10 +101,12 @@ void Resident::accumulate_embedding(std::span<const model::Batch> batches, std::
   }
 }
 
-double Resident::gradient_norm() const {
-  double squared = 0;
-  for (size_t i = 0; i < blocks_.size(); ++i) squared += optim::squared_norm(trained_.groups[i], blocks_[i].gradients);
-  return std::sqrt(squared);
+std::vector<double> Resident::squared_norms() const {
+  std::vector<double> squared;
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    squared.push_back(optim::squared_norm(trained_.groups[i], blocks_[i].gradients));
+  }
+  return squared;
 }
 
 void Resident::update(double learning_rate, float clip_factor) {

@@ -28,7 +28,7 @@ class Resident final : public Policy {
   // `weights`: one flat fp32 buffer a block, taken over and updated in place. `model` must outlive the policy.
   Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings);
 
-  // After a RunError weights and moments are those of before the step.
+  // After a RunError, and after a skipped step, weights and moments are those of before the step.
   StepResult step(const StepInput& input) override;
 
   // With gradients: those of the last step.
@@ -43,7 +43,7 @@ class Resident final : public Policy {
   // Forward and backward of all blocks but the embedding's backward; returns the gradient of the embedding's output.
   at::Tensor accumulate(const model::Batch& batch, float grad_scale, StepResult& result);
   void accumulate_embedding(std::span<const model::Batch> batches, std::vector<at::Tensor> gradients);
-  double gradient_norm() const;
+  std::vector<double> squared_norms() const;  // by block
   ExactBlock exact_block(size_t block);
   void update(double learning_rate, float clip_factor);
 

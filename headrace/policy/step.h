@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "headrace/model/batch.h"
 
@@ -15,6 +16,9 @@ struct OptimizerSettings {
   double epsilon = 1e-8;
   double weight_decay = 0;  // decoupled; matrices only
   double clip = 0;          // largest global gradient norm; 0: no clipping
+  // A step whose loss or gradient is not finite is left out instead of ending the run. No update then begins before the
+  // whole gradient is known, as with clipping.
+  bool skips_non_finite = false;
 };
 
 struct StepInput {
@@ -28,6 +32,7 @@ struct StepInput {
 struct StepResult {
   double loss_sum = 0;         // [nats] over the trained tokens of all micro-batches
   int64_t trained_tokens = 0;  // 0: nothing was updated
+  std::string skipped;         // what was not finite where the step was left out: nothing was updated; else empty
   double gradient_norm = 0;    // of the whole mean gradient, before clipping
   float clip_factor = 1;
   double forward_s = 0, backward_s = 0, update_s = 0;  // [s] recomputation counts as backward, the loss as forward

@@ -107,6 +107,7 @@ ResumedRun read_resumed(const Json& state) {
           .tokens = policy::count_fact(state, "tokens"),
           .trained_tokens = policy::count_fact(state, "trained_tokens"),
           .total_steps = policy::count_fact(state, "total_steps"),
+          .skipped_steps = state.contains("skipped_steps") ? policy::count_fact(state, "skipped_steps") : 0,
           .final_loss = policy::number_fact(state, "final_loss")};
 }
 

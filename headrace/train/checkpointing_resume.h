@@ -35,7 +35,7 @@ std::optional<store::CheckpointInfo> find_resumed(const config::TrainConfig& con
 struct ResumedRun {
   Json config;  // as config::to_json, with the policy that was chosen
   data::Position position;
-  int64_t step = 0, tokens = 0, trained_tokens = 0, total_steps = 0;
+  int64_t step = 0, tokens = 0, trained_tokens = 0, total_steps = 0, skipped_steps = 0;
   double final_loss = 0;
 };
 // Throws DataError naming what is missing, wrong or of a later format.

@@ -48,7 +48,7 @@ config::TrainConfig choose_policy(const config::TrainConfig& config, const model
   request.forward_s = seconds.forward;
   request.backward_s = seconds.backward;
   request.host_update_s = host_update_seconds(config, model, device.cores(), rates.host_update_bytes_per_s);
-  request.clips = config.clip > 0;
+  request.clips = config.clip > 0 || config.on_nan == "skip";
   request.device_share = spare_device_share(config, model, step);
   request.topk_ratio = config.topk_ratio;
   request.longest_interval = config.max_update_interval;

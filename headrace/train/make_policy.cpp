@@ -24,7 +24,7 @@ namespace {
 int64_t bytes_or_zero(const std::string& text) { return text.empty() ? 0 : parse_bytes(text); }
 
 policy::OptimizerSettings optimizer_of(const config::TrainConfig& config) {
-  return {config.beta1, config.beta2, config.epsilon, config.weight_decay, config.clip};
+  return {config.beta1, config.beta2, config.epsilon, config.weight_decay, config.clip, config.on_nan == "skip"};
 }
 
 std::function<bool(std::string_view)> frozen_of(const config::TrainConfig& config) {

@@ -20,6 +20,12 @@ namespace headrace::train {
 using telemetry::Phase;
 using telemetry::PhaseTimes;
 
+namespace {
+
+constexpr int64_t kMostSkippedInARow = 25;
+
+}  // namespace
+
 void Trainer::say(const std::string& text) {
   if (folder_) return folder_->log().info(text);
   progress_.message(text);
@@ -61,15 +67,26 @@ bool Trainer::step() {
   return true;
 }
 
+// Weights that are not finite make no finite step any more.
+void Trainer::note_skipped(const policy::StepResult& result) {
+  ++result_.skipped_steps;
+  say("warning: step " + std::to_string(result_.steps) + " skipped, nothing was updated: " + result.skipped + ".");
+  if (++skipped_in_a_row_ < kMostSkippedInARow) return;
+  throw RunError("train.step",
+                 std::to_string(kMostSkippedInARow) + " steps in a row were not finite, the last: " + result.skipped +
+                     ". Lower --lr, clip (--clip 1), or go on from an earlier checkpoint (--resume PATH).");
+}
+
 void Trainer::record(const data::StepBatch& batch, const policy::StepResult& result, double learning_rate,
                      double waited_s) {
   result_.steps = batch.step + 1;
   result_.tokens += batch.tokens;
-  result_.trained_tokens += result.trained_tokens;
+  if (result.skipped.empty()) result_.trained_tokens += result.trained_tokens;
   if (result.trained_tokens == 0) {
     say("warning: step " + std::to_string(result_.steps) + " has no token to learn; nothing was updated.");
-  } else {
+  } else if (result.skipped.empty()) {
     result_.final_loss = result.loss();
+    skipped_in_a_row_ = 0;
   }
   const double seconds = times_.last_step_s();
   const int64_t memory = os::memory_facts().resident_bytes;
@@ -90,7 +107,9 @@ void Trainer::record(const data::StepBatch& batch, const policy::StepResult& res
                          {"stall_s", result.stall_s},
                          {"memory_bytes", memory}};
   metrics.update(policy_->step_metrics());
+  if (!result.skipped.empty()) metrics["skipped"] = result.skipped;
   folder_->write_metrics(metrics, "train");
+  if (!result.skipped.empty()) note_skipped(result);
   const double left = total_steps_ > 0 ? static_cast<double>(total_steps_ - result_.steps) * times_.step_time_s() : -1;
   progress_.update({result_.steps, total_steps_, result.loss(), learning_rate,
                     static_cast<double>(result.trained_tokens) / seconds, left, memory},
@@ -132,6 +151,7 @@ Json Trainer::state() const {
           {"total_steps", total_steps_},
           {"tokens", result_.tokens},
           {"trained_tokens", result_.trained_tokens},
+          {"skipped_steps", result_.skipped_steps},
           {"final_loss", result_.final_loss},
           {"seed", config_.seed},
           {"data", position_.to_json()},
@@ -190,6 +210,7 @@ Json TrainResult::to_json() const {
                {"trained_tokens_per_s", trained_tokens_per_s},
                {"step_time_s", step_time_s},
                {"stall_share", stall_share},
+               {"skipped_steps", skipped_steps},
                {"final_loss", final_loss},
                {"out", out.string()}};
   if (evaluation) json["eval"] = evaluation->to_json();

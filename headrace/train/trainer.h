@@ -21,6 +21,7 @@ struct TrainResult {
   double trained_tokens_per_s = 0;
   double step_time_s = 0;                      // mean
   double stall_share = 0;                      // share of the steps' time in which compute waited [0..1]
+  int64_t skipped_steps = 0;                   // not finite, with --on-nan skip
   double final_loss = 0;                       // of the last step [nats a trained token]
   std::optional<EvaluationResult> evaluation;  // after the last step
   std::optional<int64_t> resumed_step;         // steps that were done before this process

@@ -93,6 +93,7 @@ void Trainer::prepare_policy(const config::ModelShape& shape, std::unique_ptr<de
   result_.resumed_step = resumed_->step;
   result_.tokens = resumed_->tokens;
   result_.trained_tokens = trained_before_ = resumed_->trained_tokens;
+  result_.skipped_steps = resumed_->skipped_steps;
   result_.final_loss = resumed_->final_loss;
 }
 

@@ -84,6 +84,7 @@ class Trainer {
   void describe_data();
   std::optional<Made> take_batch();
   bool step();
+  void note_skipped(const policy::StepResult& result);
   void record(const data::StepBatch& batch, const policy::StepResult& result, double learning_rate, double waited_s);
   void evaluate_if_due();
   void evaluate_now();
@@ -109,6 +110,7 @@ class Trainer {
   std::unique_ptr<policy::Policy> policy_;
   optim::ScheduleConfig schedule_;
   bool has_begun_ = false;
+  int64_t skipped_in_a_row_ = 0;  // [steps]
   std::optional<Made> next_;
   data::Position position_;  // after the last step
   int64_t total_steps_ = 0;

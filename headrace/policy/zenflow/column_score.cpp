@@ -21,8 +21,10 @@ void ColumnScore::end_step() {
   const double past = kKeep * weight_, weight = past + 1;
   for (size_t i = 0; i < step_.size(); ++i) smooth_[i] = (past * smooth_[i] + step_[i]) / weight;
   weight_ = weight;
-  std::fill(step_.begin(), step_.end(), 0.0);
+  skip_step();
 }
+
+void ColumnScore::skip_step() { std::fill(step_.begin(), step_.end(), 0.0); }
 
 void ColumnScore::restore(std::vector<double> smoothed, double weight) {
   smooth_ = std::move(smoothed);

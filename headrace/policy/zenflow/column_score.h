@@ -19,6 +19,8 @@ class ColumnScore {
   // Takes this step's norms into the mean and begins the next. The mean is exponential, corrected for its start:
   // after n steps as if it had always been so.
   void end_step();
+  // Forgets this step's norms.
+  void skip_step();
   // By channel; zeros before the first step.
   std::span<const double> smoothed() const { return smooth_; }
 

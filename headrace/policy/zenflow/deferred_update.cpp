@@ -106,6 +106,7 @@ int64_t add_to_running_sum(const DeferredPiece& at, const BlockPlan& plan, devic
 }
 
 int64_t update_window(const DeferredPiece& at, const WindowUpdate& update, device::Pace& pace) {
+  if (update.parts.parts.empty()) return 0;
   const int64_t touched = window_update_bytes(static_cast<int64_t>(update.parts.parts.size()));
   pace.begin();
   for (const Segment& segment : at.piece().segments) {

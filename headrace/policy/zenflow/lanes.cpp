@@ -105,7 +105,7 @@ void Lanes::work(const graph::Task& task, int32_t worker) {
   int64_t touched = 0;
   switch (task.kind) {
     case TaskKind::kAccumulate:
-      touched = add_to_running_sum(at, of_block, pace);
+      if (!plan->is_skipped) touched = add_to_running_sum(at, of_block, pace);
       break;
     case TaskKind::kHostUpdate:
       touched = update_window(at, *of_block.update, pace);

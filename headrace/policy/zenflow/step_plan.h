@@ -14,7 +14,7 @@ namespace headrace::policy::zenflow {
 
 // The update of a window that ends with the step.
 struct WindowUpdate {
-  WindowParts parts;                                 // once the norm is known
+  WindowParts parts;                                 // once the norm is known; none where every step was skipped
   kernel::ChannelAdamW decaying, plain;              // matrices with weight decay, and those without
   std::vector<kernel::BiasCorrections> corrections;  // by matrix, of its deferred columns
   std::vector<std::vector<Swap>> swaps;              // by matrix; once the norm is known; empty where nothing moves
@@ -28,7 +28,8 @@ struct BlockPlan {
 };
 
 struct StepPlan {
-  int64_t number = 0;  // of the step as the executor counts, settling steps included
+  int64_t number = 0;       // of the step as the executor counts, settling steps included
+  bool is_skipped = false;  // its gradient is not finite and enters nothing; known when its norm is
   std::vector<BlockPlan> blocks;
 };
 

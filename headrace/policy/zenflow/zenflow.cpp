@@ -191,7 +191,8 @@ zenflow::DeviceBlock ZenFlow::device_block(size_t block) {
 void ZenFlow::split(size_t block, size_t piece, int32_t slot) {
   if (piece == 0) {
     squared_norms_[block] = optim::squared_norm(trained_.groups[block], lanes_->storage().blocks()[block].gradients);
-    if (!std::isfinite(result_->loss_sum) || !std::isfinite(squared_norms_[block])) throw NonFinite();
+    const bool is_sound = std::isfinite(result_->loss_sum) && std::isfinite(squared_norms_[block]);
+    if (!is_sound && !settings_.optimizer.skips_non_finite) throw NonFinite();
     split_undeferred(device_block(block), states_[block].scores);
   }
   if (columns()[block].pieces.empty()) return;
@@ -201,6 +202,7 @@ void ZenFlow::split(size_t block, size_t piece, int32_t slot) {
 // The whole gradient is there and sound: what the host waits for to touch its state.
 void ZenFlow::reduce() {
   result_->gradient_norm = norm_of_parts(squared_norms_);
+  if (settings_.optimizer.skips_non_finite && !is_finite(result_->loss_sum, squared_norms_)) return skip_step();
   const double norm = result_->gradient_norm;
   result_->clip_factor = optim::clip_factor(norm * norm, settings_.optimizer.clip);
   for (size_t block = 0; block < states_.size(); ++block) {
@@ -213,6 +215,23 @@ void ZenFlow::reduce() {
     if (!plan.update) continue;
     plan.update->parts = state.ledger.end_window();
     if (block_steps_[block].selects) plan.update->swaps = select(block);
+  }
+}
+
+// Windows go on without this step: one that ends with it has the mean of its other steps, or nothing to do.
+void ZenFlow::skip_step() {
+  result_->skipped = skipped_text(model_, result_->loss(), squared_norms_);
+  plan_->is_skipped = true;
+  for (size_t block = 0; block < states_.size(); ++block) {
+    BlockState& state = states_[block];
+    for (zenflow::ColumnScore& score : state.scores) score.skip_step();
+    if (columns()[block].pieces.empty()) continue;
+    state.window_rates.pop_back();
+    std::optional<zenflow::WindowUpdate>& update = plan_->blocks[block].update;
+    if (!update) continue;
+    if (!state.window_rates.empty()) update = plan_update(block);
+    update->parts = state.ledger.end_window();
+    if (block_steps_[block].selects && !state.window_rates.empty()) update->swaps = select(block);
   }
 }
 
@@ -234,6 +253,7 @@ std::vector<std::vector<zenflow::Swap>> ZenFlow::select(size_t block) {
 }
 
 void ZenFlow::update_on_device(size_t block) {
+  if (plan_->is_skipped) return;
   const auto begin = std::chrono::steady_clock::now();
   update_important(device_block(block), settings_.optimizer, learning_rate_, result_->clip_factor);
   result_->update_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

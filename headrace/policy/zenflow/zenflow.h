@@ -137,6 +137,7 @@ class ZenFlow final : public Policy {
   void run_compute(const graph::Task& task);
   void split(size_t block, size_t piece, int32_t slot);
   void reduce();
+  void skip_step();
   std::vector<std::vector<zenflow::Swap>> select(size_t block);
   void update_on_device(size_t block);
   zenflow::DeviceBlock device_block(size_t block);

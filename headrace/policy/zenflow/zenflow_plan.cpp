@@ -32,7 +32,7 @@ graph::ZenflowShape ZenFlow::empty_shape(int32_t micro_batches) const {
   shape.step.blocks.resize(states_.size());
   shape.step.accumulate = micro_batches;
   shape.step.recompute = settings_.recompute;
-  shape.step.clip = settings_.optimizer.clip > 0;
+  shape.step.clip = settings_.optimizer.clip > 0 || settings_.optimizer.skips_non_finite;
   shape.step.order = settings_.order;
   shape.step.host_workers = settings_.host_workers;
   shape.step.is_tied = model_.shape().is_tied;
@@ -95,6 +95,7 @@ void ZenFlow::plan_merge(size_t block, graph::Merge merge, int64_t age, graph::Z
   BlockState& state = states_[block];
   shape.merge = merge;
   shape.merge_from = num_steps_ - state.updated_by;
+  if (state.window_length == 0) return;  // every step of it was skipped
   staleness_.seen(state.window_length, age, static_cast<double>(columns()[block].deferred_numel));
 }
 
@@ -142,10 +143,13 @@ void ZenFlow::end_step() {
 void ZenFlow::end_window(size_t block) {
   BlockState& state = states_[block];
   BlockColumns& of_block = lanes_->columns()[block];
+  const bool is_empty = state.window_rates.empty();  // every step of it was skipped
+  const auto num_entered = static_cast<int64_t>(state.window_rates.size());
+  state.window_length = is_empty ? 0 : std::max(num_entered, block_steps_[block].position + 1);
   for (zenflow::MatrixColumns& matrix : of_block.matrices) {
+    if (is_empty) break;
     for (const int32_t channel : matrix.deferred) ++matrix.updates[static_cast<size_t>(channel)];
   }
-  state.window_length = static_cast<int64_t>(state.window_rates.size());
   state.window_rates.clear();
   state.updated_by = plan_->number;
   state.first_of_update = std::exchange(state.first_number, -1);
@@ -197,7 +201,7 @@ void ZenFlow::end_windows() {
   const std::vector<bool> ends = schedule_.end_windows();
   block_steps_.assign(states_.size(), {});
   for (size_t block = 0; block < states_.size(); ++block) {
-    if (columns()[block].pieces.empty() || !ends[block]) continue;
+    if (columns()[block].pieces.empty() || !ends[block] || states_[block].window_rates.empty()) continue;
     shape.blocks[block].flushes = true;
     shape.blocks[block].update_bytes = update_bytes(block);
     plan_->blocks[block].update = plan_update(block);

@@ -234,7 +234,13 @@ class Reference {
 
   void finish(Block& block, size_t index, const BlockStep& step, double rate, const StepResult& result) {
     if (step.merges_after) merge(block);
-    const at::Tensor gradients = gradients_.blocks()[index].gradients;
+    if (result.skipped.empty()) enter(block, gradients_.blocks()[index].gradients, rate, result);
+    if (!step.flushes || block.window.empty()) return;
+    flush(block);
+    if (step.selects) select(block);
+  }
+
+  void enter(Block& block, const at::Tensor& gradients, double rate, const StepResult& result) {
     for (Matrix& matrix : block.matrices) {
       const bool is_rows = matrix.spec->layout == model::Layout::kInOut;
       const kernel::MatrixShape shape{is_rows ? matrix.channels : matrix.others,
@@ -247,8 +253,6 @@ class Reference {
     }
     update_important(block, gradients, rate, result.clip_factor);
     block.window.push_back({gradients.clone(), result.clip_factor, result.trained_tokens, rate});
-    if (step.flushes) flush(block);
-    if (step.selects) select(block);
   }
 
   std::vector<at::Tensor> weights_as_seen() const {
