@@ -205,6 +205,7 @@ void Offload::choose_device_share(const StepResult& result) {
     if (is_enough || lanes_->storage().bytes_to_move(static_cast<size_t>(blocks) + 1, trained_) > left) break;
     numel += trained_.groups[static_cast<size_t>(blocks)].state_numel;
   }
+  lanes_->copy_gate()->pass_all();
   lanes_->storage().move_to_device(lanes_->device(), static_cast<size_t>(blocks), trained_, num_updates_);
   num_device_blocks_ = blocks;
   start_lanes();
@@ -257,6 +258,7 @@ void Offload::update_on_device(size_t block) {
   const auto begin = std::chrono::steady_clock::now();
   const StepUpdate& update = lanes_->update_of(num_steps_);
   if (update.is_skipped) return;
+  lanes_->copy_gate()->pass(block);
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
   at::Tensor weights = lanes_->storage().blocks()[block].weights;

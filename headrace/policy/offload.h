@@ -43,7 +43,7 @@ class Offload final : public Policy {
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
   std::shared_ptr<memory::Arena> arena() const override { return arena_; }
-  void save(PolicyState& state) override;
+  StateCopy begin_save() override;
   void restore(const StateReader& saved, const RestoreOptions& options) override;
   bool write_trace(std::ostream& out) override;
   OrderedJson report() const override;

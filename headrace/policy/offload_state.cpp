@@ -14,10 +14,17 @@ ExactBlock Offload::exact_block(size_t block) {
           state.v.data_ptr<float>()};
 }
 
-void Offload::save(PolicyState& state) {
+StateCopy Offload::begin_save() {
   finish_updates();
-  for (size_t i = 0; i < trained_.groups.size(); ++i) save_exact_block(exact_block(i), num_updates_, state);
-  state.set_facts({{"kind", "exact"}, {"updates", num_updates_}, {"last_norm", last_norm_}});
+  StateCopy copy{.facts = {{"kind", "exact"}, {"updates", num_updates_}, {"last_norm", last_norm_}}, .blocks = {}};
+  const std::shared_ptr<CopyGate> gate = CopyGate::close(lanes_->copy_gate());
+  for (size_t i = 0; i < trained_.groups.size(); ++i) {
+    copy.blocks.push_back([gate, i, block = exact_block(i), updates = num_updates_](PolicyState& state) {
+      save_exact_block(block, updates, state);
+      gate->open(i);
+    });
+  }
+  return copy;
 }
 
 void Offload::restore(const StateReader& saved, const RestoreOptions& options) {

@@ -1,6 +1,7 @@
 // What every policy offers the trainer: steps, the weights they leave, and what they cost. One thread, the trainer's.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <span>
@@ -14,6 +15,15 @@
 #include "headrace/policy/step.h"
 
 namespace headrace::policy {
+
+// A policy's state as it stands between two steps, on its way into memory.
+struct StateCopy {
+  Json facts;
+  // By block: copies it into the state. Called in order, each once, on any one thread, while the policy's thread goes
+  // on with the next step: that waits before it changes a block, until the block is copied or this is destroyed.
+  // Destroy it before the policy.
+  std::vector<std::function<void(PolicyState& state)>> blocks;
+};
 
 class Policy {
  public:
@@ -43,9 +53,15 @@ class Policy {
   // Where forward passes outside of steps should take their working memory, so that it counts as the steps' does.
   virtual std::shared_ptr<memory::Arena> arena() const = 0;
 
-  // Puts into `state`, which is empty, all that training goes on from, after bringing the lanes to rest. Changes
-  // nothing of what later steps compute. Throws like step.
-  virtual void save(PolicyState& state) = 0;
+  // All that training goes on from, after bringing the lanes to rest; one copy at a time. Changes nothing of what later
+  // steps compute. Throws like step.
+  virtual StateCopy begin_save() = 0;
+  // The same into `state`, which is empty, at once.
+  void save(PolicyState& state) {
+    const StateCopy copy = begin_save();
+    for (const auto& copy_block : copy.blocks) copy_block(state);
+    state.set_facts(copy.facts);
+  }
   // Goes on from a state that any policy saved, before the first step; weights given at construction do not matter.
   // The same policy then computes what it would have computed, bit for bit. Throws DataError naming the tensor that is
   // missing or does not fit, ConfigError for what this policy cannot keep (RestoreOptions).

@@ -27,6 +27,7 @@ Resident::Resident(const model::Model& model, std::vector<at::Tensor> weights, S
     : model_(model),
       settings_(std::move(settings)),
       trained_(find_trained_blocks(model, settings_.is_frozen)),
+      copy_gate_(std::make_shared<CopyGate>(model.blocks().size())),
       arena_(memory::make_host_arena()) {
   if (weights.size() != model.blocks().size()) {
     throw InternalError("policy.resident", std::to_string(weights.size()) + " weight buffers for " +
@@ -118,6 +119,7 @@ void Resident::update(double learning_rate, float clip_factor) {
                                .weight_decay = optimizer.weight_decay,
                                .gradient_scale = clip_factor};
   for (size_t i = 0; i < blocks_.size(); ++i) {
+    copy_gate_->pass(i);
     optim::adamw_step(trained_.groups[i], blocks_[i].weights, blocks_[i].gradients, states_[i], step);
   }
 }
@@ -127,13 +129,19 @@ ExactBlock Resident::exact_block(size_t block) {
           states_[block].m.data_ptr<float>(), states_[block].v.data_ptr<float>()};
 }
 
-void Resident::save(PolicyState& state) {
+StateCopy Resident::begin_save() {
+  StateCopy copy;
   int64_t updates = 0;
+  const std::shared_ptr<CopyGate> gate = CopyGate::close(copy_gate_);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    save_exact_block(exact_block(i), states_[i].updates, state);
+    copy.blocks.push_back([gate, i, block = exact_block(i), updates = states_[i].updates](PolicyState& state) {
+      save_exact_block(block, updates, state);
+      gate->open(i);
+    });
     updates = std::max(updates, states_[i].updates);
   }
-  state.set_facts({{"kind", "exact"}, {"updates", updates}});
+  copy.facts = {{"kind", "exact"}, {"updates", updates}};
+  return copy;
 }
 
 void Resident::restore(const StateReader& saved, const RestoreOptions& options) {

@@ -11,6 +11,7 @@
 
 #include "headrace/memory/arena.h"
 #include "headrace/optim/adamw.h"
+#include "headrace/policy/copy_gate.h"
 #include "headrace/policy/exact_state.h"
 #include "headrace/policy/policy.h"
 #include "headrace/policy/trained_blocks.h"
@@ -36,7 +37,7 @@ class Resident final : public Policy {
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
   std::shared_ptr<memory::Arena> arena() const override { return arena_; }
-  void save(PolicyState& state) override;
+  StateCopy begin_save() override;
   void restore(const StateReader& saved, const RestoreOptions& options) override;
 
  private:
@@ -51,7 +52,8 @@ class Resident final : public Policy {
   const Settings settings_;
   const TrainedBlocks trained_;
   std::vector<model::BlockBuffers> blocks_;
-  std::vector<optim::AdamWState> states_;       // by block
+  std::vector<optim::AdamWState> states_;  // by block
+  const std::shared_ptr<CopyGate> copy_gate_;
   const std::shared_ptr<memory::Arena> arena_;  // activations and workspace
 };
 

@@ -93,14 +93,18 @@ void BackgroundWriter::run() {
   }
 }
 
-void BackgroundWriter::write(const Snapshot& snapshot) {
-  const auto begin = std::chrono::steady_clock::now();
+void BackgroundWriter::write(Snapshot& snapshot) {
+  using Clock = std::chrono::steady_clock;
+  const auto seconds = [](Clock::duration time) { return std::chrono::duration<double>(time).count(); };
+  const Clock::time_point copied_since = Clock::now();
+  if (snapshot.copy_tensors) snapshot.tensors = snapshot.copy_tensors();
+  const Clock::time_point begin = Clock::now();
   auto checkpoint = write_checkpoint(lock_, snapshot.step, snapshot.tensors, snapshot.state, options_.write);
   if (!checkpoint) return;
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
+  const Clock::time_point end = Clock::now();
   {
     const std::lock_guard lock(mutex_);
-    finished_.push_back({std::move(*checkpoint), time.count()});
+    finished_.push_back({std::move(*checkpoint), seconds(begin - copied_since), seconds(end - begin)});
   }
   if (options_.keep_last > 0) keep_last(lock_, options_.keep_last);
 }

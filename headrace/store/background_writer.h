@@ -24,6 +24,9 @@ struct Snapshot {
   std::vector<TensorView> tensors;
   Json state;
   std::shared_ptr<const void> buffers;  // what keeps the tensors' bytes alive and unchanged; let go of once written
+  // Where not empty, called first in the writer's thread for `tensors`: to copy what may still change. What it throws
+  // ends the write.
+  std::function<std::vector<TensorView>()> copy_tensors = {};
 };
 
 // A snapshot with its own copy of all bytes.
@@ -40,6 +43,7 @@ struct BackgroundOptions {
 
 struct FinishedWrite {
   CheckpointInfo checkpoint;
+  double copy_time_s = 0;  // of copy_tensors
   double write_time_s = 0;
 };
 
@@ -64,7 +68,7 @@ class BackgroundWriter {
 
  private:
   void run();
-  void write(const Snapshot& snapshot);
+  void write(Snapshot& snapshot);
   void rethrow_error();  // with mutex_ held
 
   const RunLock& lock_;

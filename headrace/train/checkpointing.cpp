@@ -15,14 +15,12 @@ namespace {
 
 double now_s() { return telemetry::PhaseTimes::steady_seconds(); }
 
-// The writer's thread calls this now and then; it begins where the trainer is bound to.
 store::BackgroundOptions options_of(const Checkpointing::Settings& settings) {
   store::BackgroundOptions options;
   options.keep_last = settings.keep_last;
   options.on_unseen_error = [say = settings.say](const std::string& text) { say("warning: " + text); };
-  options.write.on_progress = [cores = settings.writer_cores](int64_t, int64_t) {
-    device::pin_this_thread(cores);
-    return true;
+  options.on_thread_start = [cores = settings.writer_cores] {
+    if (!cores.empty()) device::pin_this_thread(cores);
   };
   return options;
 }
@@ -85,11 +83,16 @@ void Checkpointing::save(policy::Policy& policy, int64_t step, Json state) {
 void Checkpointing::write_in_background(policy::Policy& policy, int64_t step, Json state) {
   const double begin_s = now_s();
   if (!copy_) copy_ = std::make_shared<policy::PolicyState>();
-  copy_->begin();
-  policy.save(*copy_);
-  state["policy"] = copy_->facts();
-  keep_error([&] { writer_.start({step, views_of(*copy_), std::move(state), copy_}); });
-  settings_.note("checkpoint of step " + std::to_string(step) + ": copied in " + format_seconds(now_s() - begin_s));
+  const auto from = std::make_shared<policy::StateCopy>(policy.begin_save());
+  state["policy"] = from->facts;
+  const auto copy_tensors = [from, to = copy_] {
+    to->begin();
+    for (const auto& copy_block : from->blocks) copy_block(*to);
+    return views_of(*to);
+  };
+  keep_error([&] { writer_.start({step, {}, std::move(state), copy_, copy_tensors}); });
+  settings_.note("checkpoint of step " + std::to_string(step) + ": training waited " +
+                 format_seconds(now_s() - begin_s));
 }
 
 void Checkpointing::write_here(policy::Policy& policy, int64_t step, Json state) {
@@ -99,7 +102,7 @@ void Checkpointing::write_here(policy::Policy& policy, int64_t step, Json state)
   state["policy"] = views.facts();
   keep_error([&] {
     const auto written = store::write_checkpoint(lock_, step, views_of(views), state);
-    if (written) tell({{*written, now_s() - begin_s}});
+    if (written) tell({{*written, 0, now_s() - begin_s}});
     store::keep_last(lock_, settings_.keep_last);
   });
 }
@@ -108,7 +111,8 @@ void Checkpointing::tell(const std::vector<store::FinishedWrite>& finished) cons
   for (const store::FinishedWrite& write : finished) {
     settings_.note("checkpoint of step " + std::to_string(write.checkpoint.step) + ": " +
                    format_bytes(write.checkpoint.manifest.total_bytes()) + " in " + write.checkpoint.folder.native() +
-                   ", written in " + format_seconds(write.write_time_s));
+                   ", copied in " + format_seconds(write.copy_time_s) + ", written in " +
+                   format_seconds(write.write_time_s));
   }
 }
 

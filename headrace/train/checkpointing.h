@@ -1,5 +1,6 @@
-// When a run is saved, and how: a copy of its state at the end of a step, written by a thread of its own while training
-// goes on. The trainer thread calls; store/background_writer.h has the thread.
+// When a run is saved, and how: its state at the end of a step, copied and written by a thread of its own while
+// training goes on; a step waits before it changes a block that is not copied yet. The trainer thread calls;
+// store/background_writer.h has the thread.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +32,15 @@ class Checkpointing {
     std::function<void(const std::string&)> say, note;  // to people; to the log alone
   };
 
-  // The lock must outlive this.
+  // The lock must outlive this, and the policies it saves too.
   Checkpointing(const store::RunLock& lock, Settings settings);
 
   // Whether the run is to be saved after this step, by steps or by time since the last save.
   bool is_due(int64_t step) const;
 
   // Saves the policy's state and `state`, to which it adds the policy's facts under "policy". Waits for the write
-  // before, then copies; where memory has no room for a copy it writes itself, and says so once. Errors of writing are
-  // kept for error(); throws what the policy throws.
+  // before, and for the policy's lanes; where memory has no room for a copy it writes itself, and says so once. Errors
+  // of writing are kept for error(); throws what the policy throws.
   void save(policy::Policy& policy, int64_t step, Json state);
   // Tells of what was written meanwhile. Does not wait.
   void poll();

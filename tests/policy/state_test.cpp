@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <string>
+#include <thread>
 
 #include "headrace/base/errors.h"
 #include "headrace/device/emulated.h"
@@ -152,6 +155,63 @@ TEST_F(StateTest, ViewsAreWhatCopiesAre) {
       EXPECT_EQ(copies.tensors()[i].name, views.tensors()[i].name);
       EXPECT_TRUE(std::ranges::equal(copies.tensors()[i].bytes, views.tensors()[i].bytes)) << views.tensors()[i].name;
     }
+  }
+}
+
+// Copied so slowly that the next steps are there first: they wait before they change a block, and the copy is that of
+// the step at which it began.
+TEST_F(StateTest, StepsGoOnWhileTheStateIsCopied) {
+  const std::vector<std::function<std::unique_ptr<Policy>()>> makers = {
+      [&] { return resident(); }, [&] { return offload({.optimizer = kOptimizer, .num_device_blocks = 2}); },
+      [&] { return zenflow({.optimizer = kOptimizer, .schedule = {.update_interval = 2, .select_interval = 2}}); },
+      [&] {
+        return zenflow(
+            {.optimizer = kOptimizer, .schedule = {.update_interval = 3}, .window_sum = zenflow::WindowSum::kRunning});
+      }};
+  for (size_t maker = 0; maker < makers.size(); ++maker) {
+    for (int64_t save_after = 1; save_after < 5; ++save_after) {
+      SCOPED_TRACE("policy " + std::to_string(maker) + ", saved after " + std::to_string(save_after));
+      const auto saved = makers[maker](), expected = makers[maker]();
+      const Relay relay{};
+      for (int64_t i = 0; i < save_after; ++i) {
+        relay.step(*saved, i);
+        relay.step(*expected, i);
+      }
+      PolicyState at_once, later;
+      expected->save(at_once);
+      {
+        const StateCopy copy = saved->begin_save();
+        std::jthread copier([&] {
+          for (const auto& copy_block : copy.blocks) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(4));
+            copy_block(later);
+          }
+        });
+        for (int64_t i = save_after; i < save_after + 3; ++i) {
+          ASSERT_EQ(relay.step(*saved, i).loss_sum, relay.step(*expected, i).loss_sum);
+        }
+      }
+      ASSERT_EQ(later.tensors().size(), at_once.tensors().size());
+      for (const StateTensor& tensor : at_once.tensors()) {
+        ASSERT_TRUE(std::ranges::equal(later.find(tensor.name)->bytes, tensor.bytes)) << tensor.name;
+      }
+    }
+  }
+}
+
+// As when the disk refuses before the first block: no step waits for a copy that nobody makes.
+TEST_F(StateTest, ACopyThatIsGivenUpHoldsNothingUp) {
+  for (const auto& policy : {resident(), offload({.optimizer = kOptimizer}), zenflow({.optimizer = kOptimizer})}) {
+    Relay{}.step(*policy, 0);
+    PolicyState state;
+    {
+      const StateCopy copy = policy->begin_save();
+      copy.blocks.front()(state);
+    }
+    Relay{}.step(*policy, 1);
+    policy->finish_updates();
+    policy->begin_save();
+    Relay{}.step(*policy, 2);
   }
 }
 

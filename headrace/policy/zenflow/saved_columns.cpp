@@ -80,12 +80,12 @@ void save_matrix(const SavedBlock& block, size_t index, const WindowParts& windo
   };
   put_moment("m/", block.important.m, block.deferred.state.m);
   put_moment("v/", block.important.v, block.deferred.state.v);
-  const auto put_list = [&](const char* kind, const auto& values) {
-    state.put(kind + name, {static_cast<int64_t>(values.size())}, values.data());
+  const auto put_list = [&]<class T>(const char* kind, std::span<const T> values) {
+    std::ranges::copy(values, state.add<T>(kind + name, {static_cast<int64_t>(values.size())}).begin());
   };
-  put_list("updates/", matrix.updates);
-  put_list("important/", matrix.important);
-  put_list("deferred/", matrix.deferred);
+  put_list("updates/", std::span<const int64_t>(matrix.updates));
+  put_list("important/", std::span<const int32_t>(matrix.important));
+  put_list("deferred/", std::span<const int32_t>(matrix.deferred));
   put_list("score/", block.scores[index].smoothed());
   if (matrix.deferred.empty()) return;
   if (is_under_way) state.put("seen/" + name, shape, weights);

@@ -6,7 +6,7 @@
 //                                      columns are important; only within a window
 //   seen/<name>                        fp32 likewise: the weights that the next forward sees, only where an update is
 //                                      under way, which master/<name> has already
-// The trainer thread, with nothing under way on the lanes.
+// The trainer thread, with nothing under way on the lanes; save_block any thread while nothing changes the block.
 #pragma once
 
 #include <cstddef>

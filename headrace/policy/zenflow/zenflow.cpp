@@ -167,6 +167,9 @@ void ZenFlow::run_compute(const graph::Task& task) {
   if (task.block == graph::kWholeModel) return reduce();
   const auto block = static_cast<size_t>(task.block), piece = static_cast<size_t>(std::max(0, task.piece));
   const zenflow::BlockPlan& plan = plan_->blocks[block];
+  const bool changes_state =
+      task.kind == TaskKind::kDeviceUpdate || task.kind == TaskKind::kMerge || task.kind == TaskKind::kAdopt;
+  if (changes_state) lanes_->copy_gate()->pass(block);
   switch (task.kind) {
     case TaskKind::kReduce:
       return split(block, piece, task.slot);

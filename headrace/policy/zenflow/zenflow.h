@@ -60,7 +60,7 @@ class ZenFlow final : public Policy {
   // Windows, selection and updates under way are in the state. Restored with another S, k or window sum: a window under
   // way ends at the latest after the new S steps; where other columns would be important, the window under way is
   // applied at once and the columns are chosen by their scores.
-  void save(PolicyState& state) override;
+  StateCopy begin_save() override;
   void restore(const StateReader& saved, const RestoreOptions& options) override;
   bool write_trace(std::ostream& out) override;
   OrderedJson report() const override;

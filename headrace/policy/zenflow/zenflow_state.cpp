@@ -30,6 +30,14 @@ class Applied final : public StateReader {
   const PolicyState& applied_;
 };
 
+// A block's books as they are now, whatever a later step enters.
+struct Books {
+  zenflow::BlockColumns columns;
+  std::vector<zenflow::ColumnScore> scores;
+  zenflow::WindowParts window;
+  bool is_under_way;
+};
+
 bool are_as_many(const std::vector<Sides>& sides, const zenflow::BlockColumns& block) {
   for (size_t i = 0; i < sides.size(); ++i) {
     if (sides[i].important.size() != block.matrices[i].important.size()) return false;
@@ -47,19 +55,30 @@ zenflow::SavedBlock ZenFlow::saved_block(size_t block) {
 }
 
 // Drained and settled, only updates that wait for their merge and windows are under way.
-void ZenFlow::save(PolicyState& state) {
+StateCopy ZenFlow::begin_save() {
   finish_updates();
+  StateCopy copy;
   Json blocks = Json::array();
+  const std::shared_ptr<CopyGate> gate = CopyGate::close(lanes_->copy_gate());
   for (size_t i = 0; i < states_.size(); ++i) {
     const bool is_under_way = schedule_.is_under_way(i) && !columns()[i].pieces.empty();
-    save_block(saved_block(i), states_[i].ledger.so_far(), is_under_way, state);
+    const auto books =
+        std::make_shared<Books>(columns()[i], states_[i].scores, states_[i].ledger.so_far(), is_under_way);
+    const zenflow::SavedBlock now = saved_block(i);
+    copy.blocks.push_back([gate, i, now, books](PolicyState& state) {
+      const zenflow::SavedBlock block{now.spec,    books->columns, books->scores,
+                                      now.weights, now.important,  now.deferred};
+      save_block(block, books->window, books->is_under_way, state);
+      gate->open(i);
+    });
     blocks.push_back(block_facts(i));
   }
-  state.set_facts({{"kind", "zenflow"},
-                   {"updates", num_updates_},
-                   {"schedule", schedule_.to_json()},
-                   {"staleness", staleness_.to_json()},
-                   {"blocks", std::move(blocks)}});
+  copy.facts = {{"kind", "zenflow"},
+                {"updates", num_updates_},
+                {"schedule", schedule_.to_json()},
+                {"staleness", staleness_.to_json()},
+                {"blocks", std::move(blocks)}};
+  return copy;
 }
 
 Json ZenFlow::block_facts(size_t block) const {

@@ -1,0 +1,37 @@
+// Keeps steps from changing a block that is still to be copied for a checkpoint, so that training goes on while another
+// thread copies block after block. Any thread.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace headrace::policy {
+
+class CopyGate {
+ public:
+  explicit CopyGate(size_t num_blocks) : is_closed_(num_blocks) {}
+
+  // Closes all blocks, once those of an earlier copy are open. They open one by one, or all when the last holder lets
+  // go of what this returns.
+  static std::shared_ptr<CopyGate> close(const std::shared_ptr<CopyGate>& gate);
+  void open(size_t block);
+
+  // Returns when the block is open: before it is changed.
+  void pass(size_t block);
+  void pass_all();
+
+ private:
+  void close_all();
+  void open_all();
+
+  std::atomic<size_t> num_closed_ = 0;
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  std::vector<bool> is_closed_;  // by block; guarded by mutex_
+};
+
+}  // namespace headrace::policy
