@@ -107,8 +107,8 @@ def plan(study):
     runs = [run_of("adamw", 1, 1, "plain", seed, 1) for seed in SEEDS]
 
     if study == "finetune":
+        runs += [zenflow(4, 0.1, rate, 1) for rate in ("plain", "linear", "sqrt")]
         runs += [zenflow(4, 0.1, "plain", seed) for seed in SEEDS]
-        runs += [zenflow(4, 0.1, rate, 1) for rate in ("sqrt", "linear")]
         return runs + [zenflow(interval, 0.1, "plain", 1) for interval in INTERVALS if interval != 4]
     runs += [zenflow(4, 0.1, rate, seed) for rate in ("plain", "sqrt") for seed in SEEDS]
     runs += [zenflow(4, 0.1, "linear", 1)]

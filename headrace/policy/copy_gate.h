@@ -23,15 +23,20 @@ class CopyGate {
   // Returns when the block is open: before it is changed.
   void pass(size_t block);
   void pass_all();
+  // [s] that all threads together waited in pass() and pass_all() since the blocks were closed last.
+  double waited_s() const;
 
  private:
   void close_all();
   void open_all();
+  template <class IsOpen>
+  void wait(const IsOpen& is_open);
 
   std::atomic<size_t> num_closed_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable opened_;
   std::vector<bool> is_closed_;  // by block; guarded by mutex_
+  double waited_s_ = 0;          // likewise
 };
 
 }  // namespace headrace::policy

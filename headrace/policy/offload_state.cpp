@@ -16,7 +16,9 @@ ExactBlock Offload::exact_block(size_t block) {
 
 StateCopy Offload::begin_save() {
   finish_updates();
-  StateCopy copy{.facts = {{"kind", "exact"}, {"updates", num_updates_}, {"last_norm", last_norm_}}, .blocks = {}};
+  StateCopy copy{.facts = {{"kind", "exact"}, {"updates", num_updates_}, {"last_norm", last_norm_}},
+                 .blocks = {},
+                 .gate = lanes_->copy_gate()};
   const std::shared_ptr<CopyGate> gate = CopyGate::close(lanes_->copy_gate());
   for (size_t i = 0; i < trained_.groups.size(); ++i) {
     copy.blocks.push_back([gate, i, block = exact_block(i), updates = num_updates_](PolicyState& state) {

@@ -11,6 +11,7 @@
 #include "headrace/base/json.h"
 #include "headrace/memory/arena.h"
 #include "headrace/model/block.h"
+#include "headrace/policy/copy_gate.h"
 #include "headrace/policy/state.h"
 #include "headrace/policy/step.h"
 
@@ -23,6 +24,7 @@ struct StateCopy {
   // on with the next step: that waits before it changes a block, until the block is copied or this is destroyed.
   // Destroy it before the policy.
   std::vector<std::function<void(PolicyState& state)>> blocks;
+  std::shared_ptr<const CopyGate> gate = {};  // that steps wait at
 };
 
 class Policy {

@@ -140,6 +140,7 @@ StateCopy Resident::begin_save() {
     });
     updates = std::max(updates, states_[i].updates);
   }
+  copy.gate = copy_gate_;
   copy.facts = {{"kind", "exact"}, {"updates", updates}};
   return copy;
 }

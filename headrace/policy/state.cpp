@@ -86,16 +86,20 @@ std::optional<StateTensor> PolicyState::find(const std::string& name) const {
 std::byte* PolicyState::add_bytes(const std::string& name, safetensors::DType dtype, std::vector<int64_t> shape) {
   const size_t size = bytes_of(dtype, shape);
   Buffer& buffer = buffers_[name];
-  if (buffer.size != size || !buffer.bytes) buffer = {std::make_unique_for_overwrite<std::byte[]>(size), size};
-  put_bytes(name, dtype, std::move(shape), buffer.bytes.get());
-  return buffer.bytes.get();
+  if (buffer.size != size) {
+    if (!arena_) arena_ = memory::make_host_arena();
+    arena_->free(buffer.bytes);
+    buffer = {arena_->allocate(memory::Kind::kWorkspace, static_cast<int64_t>(size)), size};
+  }
+  put_bytes(name, dtype, std::move(shape), buffer.bytes);
+  return buffer.bytes;
 }
 
 void PolicyState::put_bytes(const std::string& name, safetensors::DType dtype, std::vector<int64_t> shape,
                             const std::byte* values) {
   const size_t size = bytes_of(dtype, shape);
   const auto own = buffers_.find(name);
-  if (hold_ == Hold::kCopies && (own == buffers_.end() || own->second.bytes.get() != values)) {
+  if (hold_ == Hold::kCopies && (own == buffers_.end() || own->second.bytes != values)) {
     std::memcpy(add_bytes(name, dtype, std::move(shape)), values, size);
     return;
   }

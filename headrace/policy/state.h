@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "headrace/base/json.h"
+#include "headrace/memory/arena.h"
 #include "headrace/safetensors/dtype.h"
 
 namespace headrace::policy {
@@ -115,7 +116,7 @@ class PolicyState final : public StateReader {
 
  private:
   struct Buffer {
-    std::unique_ptr<std::byte[]> bytes;
+    std::byte* bytes = nullptr;
     size_t size = 0;
   };
   std::byte* add_bytes(const std::string& name, safetensors::DType dtype, std::vector<int64_t> shape);
@@ -123,6 +124,7 @@ class PolicyState final : public StateReader {
                  const std::byte* values);
 
   const Hold hold_;
+  std::shared_ptr<memory::Arena> arena_;   // of the buffers: in large pages, which matters the first time
   std::vector<StateTensor> tensors_;       // in the order of saving
   std::map<std::string, size_t> index_;    // into tensors_
   std::map<std::string, Buffer> buffers_;  // by name, of this state and of earlier ones

@@ -85,6 +85,7 @@ void Checkpointing::write_in_background(policy::Policy& policy, int64_t step, Js
   if (!copy_) copy_ = std::make_shared<policy::PolicyState>();
   const auto from = std::make_shared<policy::StateCopy>(policy.begin_save());
   state["policy"] = from->facts;
+  gate_ = from->gate;
   const auto copy_tensors = [from, to = copy_] {
     to->begin();
     for (const auto& copy_block : from->blocks) copy_block(*to);
@@ -111,7 +112,8 @@ void Checkpointing::tell(const std::vector<store::FinishedWrite>& finished) cons
   for (const store::FinishedWrite& write : finished) {
     settings_.note("checkpoint of step " + std::to_string(write.checkpoint.step) + ": " +
                    format_bytes(write.checkpoint.manifest.total_bytes()) + " in " + write.checkpoint.folder.native() +
-                   ", copied in " + format_seconds(write.copy_time_s) + ", written in " +
+                   ", copied in " + format_seconds(write.copy_time_s) + " (steps waited " +
+                   format_seconds(gate_ ? gate_->waited_s() : 0) + " for it), written in " +
                    format_seconds(write.write_time_s));
   }
 }

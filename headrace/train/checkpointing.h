@@ -61,7 +61,8 @@ class Checkpointing {
 
   const store::RunLock& lock_;
   const Settings settings_;
-  std::shared_ptr<policy::PolicyState> copy_;  // used again for each save; null before the first
+  std::shared_ptr<policy::PolicyState> copy_;     // used again for each save; null before the first
+  std::shared_ptr<const policy::CopyGate> gate_;  // of the copy that was made last; null before
   bool writes_here_ = false;
   int64_t last_step_ = -1;
   double last_save_s_;  // by the steady clock

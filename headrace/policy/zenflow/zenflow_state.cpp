@@ -73,6 +73,7 @@ StateCopy ZenFlow::begin_save() {
     });
     blocks.push_back(block_facts(i));
   }
+  copy.gate = lanes_->copy_gate();
   copy.facts = {{"kind", "zenflow"},
                 {"updates", num_updates_},
                 {"schedule", schedule_.to_json()},
