@@ -108,8 +108,8 @@ def plan(study):
 
     if study == "finetune":
         runs += [zenflow(4, 0.1, rate, 1) for rate in ("plain", "linear", "sqrt")]
-        runs += [zenflow(4, 0.1, "plain", seed) for seed in SEEDS]
-        return runs + [zenflow(interval, 0.1, "plain", 1) for interval in INTERVALS if interval != 4]
+        runs += [zenflow(4, 0.1, "linear", seed) for seed in SEEDS]
+        return runs + [zenflow(interval, 0.1, "linear", 1) for interval in (8, 1, 16, 2)]
     runs += [zenflow(4, 0.1, rate, seed) for rate in ("plain", "sqrt") for seed in SEEDS]
     runs += [zenflow(4, 0.1, "linear", 1)]
     runs += [run_of("zenflow", interval, 0.1, "plain", 1, 1) for interval in (1, 4)]  # deferring from the start
