@@ -36,7 +36,9 @@ Counts counts_of(const model::Model& model, const StateReader& saved) {
     for (const model::ParameterSpec& parameter : block.parameters) {
       const std::string name = "updates/" + parameter.name;
       if (!saved.find(name)) continue;  // frozen
-      for (const int64_t updates : read_list<int64_t>(saved, name)) {
+      const std::vector<int64_t> list = read_list<int64_t>(saved, name);
+      require_counts(name, list);
+      for (const int64_t updates : list) {
         counts.smallest = std::min(counts.smallest, updates);
         counts.largest = std::max(counts.largest, updates);
       }

@@ -34,6 +34,8 @@ StateTensor found(const StateReader& saved, const std::string& name) {
   throw DataError(kPlace, "the saved state's '" + std::string(key) + "' is " + text + ".");
 }
 
+bool is_count(int64_t value) { return value >= 0 && value <= kMostCounted; }
+
 }  // namespace
 
 void read_bytes(const StateReader& saved, const std::string& name, safetensors::DType dtype,
@@ -61,14 +63,29 @@ const Json& fact(const Json& facts, const char* key) {
 
 int64_t count_fact(const Json& facts, const char* key) {
   const Json& value = fact(facts, key);
-  if (!is_int(value) || value.get<int64_t>() < 0) refuse_fact(key, value.dump() + ", not a count");
+  if (!is_int(value) || !is_count(value.get<int64_t>())) refuse_fact(key, value.dump() + ", not a count");
   return value.get<int64_t>();
+}
+
+void require_counts(const std::string& name, std::span<const int64_t> counts) {
+  const auto wrong = std::ranges::find_if_not(counts, is_count);
+  if (wrong == counts.end()) return;
+  throw DataError(kPlace, name + " holds " + std::to_string(*wrong) + " in the saved state, not a count from 0 to " +
+                              std::to_string(kMostCounted) + ".");
 }
 
 double number_fact(const Json& facts, const char* key) {
   const Json& value = fact(facts, key);
   if (!value.is_number()) refuse_fact(key, value.dump() + ", not a number");
   return value.get<double>();
+}
+
+std::vector<double> numbers_fact(const Json& facts, const char* key) {
+  const Json& values = fact(facts, key);
+  const bool are_numbers =
+      values.is_array() && std::ranges::all_of(values, [](const Json& value) { return value.is_number(); });
+  if (!are_numbers) refuse_fact(key, values.dump() + ", not a list of numbers");
+  return values.get<std::vector<double>>();
 }
 
 void PolicyState::begin() {

@@ -84,8 +84,13 @@ std::vector<T> read_list(const StateReader& saved, const std::string& name) {
 
 // A fact by its key. Throws DataError naming it when it is missing or of another type.
 const Json& fact(const Json& facts, const char* key);
-int64_t count_fact(const Json& facts, const char* key);  // >= 0
+int64_t count_fact(const Json& facts, const char* key);  // 0 to kMostCounted
 double number_fact(const Json& facts, const char* key);
+std::vector<double> numbers_fact(const Json& facts, const char* key);  // an array of them
+
+inline constexpr int64_t kMostCounted = int64_t{1} << 53;
+// Throws DataError naming the tensor when one of its numbers is no count.
+void require_counts(const std::string& name, std::span<const int64_t> counts);
 
 // A state in memory. Used again for the next one it takes no new memory.
 class PolicyState final : public StateReader {

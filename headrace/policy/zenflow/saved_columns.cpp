@@ -172,6 +172,7 @@ void restore_counters(const SavedBlock& block, const StateReader& saved) {
     } else {
       read_tensor<int64_t>(saved, name, std::span(&channels, 1), matrix.updates);
     }
+    require_counts(name, matrix.updates);
   }
   block.columns.vector_updates = 0;
   for (const Vector& vector : block.columns.vectors) {

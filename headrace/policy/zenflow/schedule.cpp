@@ -112,6 +112,12 @@ void UpdateSchedule::restore(const Json& saved, const Kept& kept) {
     const int64_t length = count_fact(windows[block], "length");
     window.length = std::max(window.steps + 1, std::min(length, kept.longest));
     const int64_t under_way_for = count_fact(windows[block], "under_way_for");
+    if (window.steps > step_ || (under_way_for > 0 && under_way_for != window.steps + 1)) {
+      throw DataError("policy.restore", "after " + std::to_string(step_) + " steps the saved window of block " +
+                                            std::to_string(block) + " has " + std::to_string(window.steps) +
+                                            ", and the one before it is under way for " +
+                                            std::to_string(under_way_for) + ".");
+    }
     window.flushed_at = under_way_for > 0 ? step_ - under_way_for : -1;
     window.is_immediate = fact(windows[block], "is_immediate") == true;
     window.last_selection = count_fact(windows[block], "last_selection");

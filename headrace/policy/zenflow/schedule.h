@@ -56,6 +56,9 @@ class UpdateSchedule {
     int64_t smallest = 1, longest = 1;  // [steps]
   };
   void restore(const Json& saved, const Kept& kept);
+  // Of the block's window under way: its steps so far, and how many it will have [steps].
+  int64_t window_steps(size_t block) const { return windows_[block].steps; }
+  int64_t window_length(size_t block) const { return windows_[block].length; }
   // After restoring: the block has neither a window nor an update under way.
   void forget_window(size_t block);
   // Before the first step: `steps` exact ones have been done elsewhere, at most the warm-up counts.

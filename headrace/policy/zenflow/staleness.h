@@ -21,6 +21,7 @@ class StalenessGuard {
   int64_t largest() const { return largest_; }
   double mean() const { return weight_ > 0 ? sum_ / weight_ : 0; }
 
+  int64_t bound() const { return bound_; }
   Json to_json() const;
   // Goes on from to_json() of a guard whose bound may have been larger: then it is this one's too, for what is under
   // way. Throws DataError.

@@ -129,6 +129,7 @@ class ZenFlow final : public Policy {
   zenflow::SavedBlock saved_block(size_t block);
   Json block_facts(size_t block) const;
   void restore_schedule(const Json& facts);
+  void require_bounded(size_t block) const;
   void restore_scores(size_t block, const StateReader& saved);
   void restore_block(size_t block, const std::vector<zenflow::Sides>& sides, const StateReader& saved);
   void rechoose_block(size_t block, const std::vector<zenflow::Sides>& sides, const StateReader& saved);

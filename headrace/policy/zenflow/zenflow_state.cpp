@@ -132,12 +132,25 @@ void ZenFlow::restore_schedule(const Json& facts) {
     const Json& saved = blocks.at(i);
     const Json& window = fact(saved, "window");
     BlockState& state = states_[i];
-    state.window_rates = fact(window, "rates").get<std::vector<double>>();
+    state.window_rates = numbers_fact(window, "rates");
     state.ledger.restore(count_fact(window, "first_tokens"), count_fact(window, "tokens"));
     state.window_length = count_fact(saved, "under_way_length");
     state.churn = number_fact(saved, "churn");
     if (!state.window_rates.empty()) state.first_number = num_steps_;
+    require_bounded(i);
   }
+}
+
+// Of a window that a run of ours left.
+void ZenFlow::require_bounded(size_t block) const {
+  const auto rates = static_cast<int64_t>(states_[block].window_rates.size());
+  const int64_t under_way = schedule_.is_under_way(block) ? states_[block].window_length : 0;
+  const int64_t longest = schedule_.window_length(block) + under_way;
+  if (rates <= schedule_.window_steps(block) && longest <= staleness_.bound()) return;
+  throw DataError("policy.restore", "the saved window of block " + model_.blocks()[block].name + " has " +
+                                        std::to_string(schedule_.window_steps(block)) + " steps and rates for " +
+                                        std::to_string(rates) + "; with the one under way " + std::to_string(longest) +
+                                        " steps, and the bound is " + std::to_string(staleness_.bound()) + ".");
 }
 
 void ZenFlow::restore_scores(size_t block, const StateReader& saved) {
