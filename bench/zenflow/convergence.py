@@ -33,6 +33,7 @@ RATIOS = (0.01, 0.05, 0.1, 0.2)
 # Exact steps before deferral. From random weights the first steps are what deferral disturbs most: ZeRO-Offload's
 # delayed update (arXiv 2101.06840) waits about as long.
 WARM = {"scratch": 40, "finetune": 1}
+RATE = {"scratch": "plain", "finetune": "linear"}  # of deferred updates: the best one of each study
 
 # 1.9 M parameters over single bytes: small enough for many runs, deep enough to be a transformer.
 SHAPE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 192,
@@ -202,7 +203,7 @@ def draw(axes, rows, title):
     baseline = losses(rows, policy="adamw")
     axes.axhspan(min(baseline), max(baseline), alpha=0.25, color="gray", label=f"AdamW, {len(baseline)} seeds")
     for topk in RATIOS:
-        points = [(s, losses(rows, policy="zenflow", topk=topk, interval=s, deferred_lr="plain",
+        points = [(s, losses(rows, policy="zenflow", topk=topk, interval=s, deferred_lr=RATE[title],
                              warmup_steps=WARM[title])) for s in INTERVALS]
         points = [(s, values) for s, values in points if values]
         if not points:

@@ -82,7 +82,7 @@ def ours(model, text, steps, overlap, scratch):
     out = scratch / "out"
     policy = ["--policy", "resident"] if overlap == "adamw" else [
         "--policy", "zenflow", "--topk-ratio", TOPK, "--update-interval", INTERVAL, "--select-interval", SELECT,
-        "--warmup-steps", 1, "--overlap", "exact" if overlap == "on" else "none"]
+        "--warmup-steps", 1, "--deferred-lr", "plain", "--overlap", "exact" if overlap == "on" else "none"]
     command = [convergence.PROGRAM, "train", "--model", model, "--data", text, "--out", out, "--overwrite", "--layout", "packed",
                "--max-length", LENGTH, "--batch", BATCH, "--steps", steps, "--lr", RATE, "--schedule", "constant", "--seed", SEED,
                "--device", "emulated", *policy, "--json"]

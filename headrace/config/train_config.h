@@ -67,7 +67,7 @@ struct ZenFlowConfig {
   int64_t max_update_interval = 8;
   int64_t select_interval = 16;
   int64_t warmup_steps = 1;
-  std::string deferred_lr = "plain";
+  std::string deferred_lr = "linear";
   std::string window_sum = "auto";
 
   template <class Visitor>
