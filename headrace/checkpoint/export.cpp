@@ -8,6 +8,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/base/json.h"
 #include "headrace/os/file.h"
+#include "headrace/os/folder.h"
 #include "headrace/safetensors/file.h"
 #include "headrace/safetensors/writer.h"
 #include "headrace/tensor/dtype.h"
@@ -51,8 +52,8 @@ bool is_our_weight_file(const fs::path& path) {
     const safetensors::File file = safetensors::File::open(path);
     const auto producer = file.metadata().find("producer");
     return producer != file.metadata().end() && producer->second == "headrace";
-  } catch (const Error&) {
-    return false;
+  } catch (const DataError&) {
+    return false;  // no such file at all; that a disk cannot be read is another matter
   }
 }
 
@@ -130,6 +131,14 @@ void carry_files(const fs::path& source, const fs::path& folder) {
   }
 }
 
+// The error that brings us here matters more; the next export tries again.
+void remove_if_possible(const fs::path& folder) {
+  try {
+    os::remove_tree(folder);
+  } catch (const Error&) {
+  }
+}
+
 }  // namespace
 
 ExportDtype parse_export_dtype(std::string_view text) {
@@ -159,15 +168,15 @@ void export_model(const fs::path& source, const fs::path& out, const model::Mode
   check_replaceable(final_path);
   fs::path partial = final_path;
   partial += ".partial";
-  fs::remove_all(partial);
-  fs::create_directories(partial);
+  os::remove_tree(partial);  // of an export that was killed
+  os::create_folders(partial);
   try {
     write_weights(partial, model, flat_weights, scalar_type_of(dtype));
     carry_files(source, partial);
     os::write_file_atomically(partial / "config.json", adjusted_config(source, dtype));
     os::publish_folder(partial, final_path, os::IfExists::kReplace);
   } catch (...) {
-    fs::remove_all(partial, ignored);
+    remove_if_possible(partial);
     throw;
   }
 }

@@ -4,13 +4,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
+#include <sstream>
 #include <string>
 
-#include "headrace/base/errors.h"
 #include "headrace/cli/exit_code.h"
 #include "headrace/graph/chrome_trace.h"
+#include "headrace/os/file.h"
 #include "headrace/train/offload_bench.h"
 #include "headrace/train/offload_bench_report.h"
 
@@ -43,9 +43,9 @@ std::filesystem::path trace_path(const std::filesystem::path& trace, const train
 
 void write_trace(const std::filesystem::path& path, const train::OffloadBenchRow& row,
                  const graph::Recording& recording) {
-  std::ofstream out(path);
-  graph::write_chrome_trace(out, recording.graph, recording.timeline, "offload " + row.policy + " (emulated)");
-  if (!out.flush()) throw IoError("bench.trace", "cannot write", path.string(), errno);
+  std::ostringstream text;
+  graph::write_chrome_trace(text, recording.graph, recording.timeline, "offload " + row.policy + " (emulated)");
+  os::write_file_atomically(path, text.str());
 }
 
 int run_offload(const OffloadFlags& flags) {

@@ -22,9 +22,9 @@ constexpr size_t kBlockBytes = 1 << 17;
 class FileBytes final : public ByteSource {
  public:
   explicit FileBytes(const std::string& path) : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) throw IoError("data.open", "cannot open", path, errno);
-    struct stat facts;
-    if (::fstat(descriptor_, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+    if (descriptor_ < 0) throw IoError("data.open", "cannot open", path, errno, hint_for(errno));
+    at_open_ = facts();
+    if (S_ISDIR(at_open_.st_mode)) {
       ::close(descriptor_);
       throw IoError("data.open", "cannot read", path, EISDIR, "Name the files in it.");
     }
@@ -40,13 +40,37 @@ class FileBytes final : public ByteSource {
     } while (got < 0 && errno == EINTR);
     if (got < 0) throw IoError("data.read", "cannot read at byte " + std::to_string(consumed_) + " of", path_, errno);
     consumed_ += got;
+    if (got == 0) check_unchanged();
     return static_cast<size_t>(got);
   }
   int64_t bytes_consumed() const override { return consumed_; }
 
  private:
+  static const char* hint_for(int error) {
+    return error == ENOENT ? "If it was moved, name its new place: a run that goes on needs the same bytes only." : "";
+  }
+
+  struct stat facts() const {
+    struct stat now {};
+    ::fstat(descriptor_, &now);
+    return now;
+  }
+
+  // What was read while somebody wrote is neither the old data nor the new.
+  void check_unchanged() const {
+    if (!S_ISREG(at_open_.st_mode)) return;
+    const struct stat now = facts();
+    const bool is_same_time =
+        now.st_mtim.tv_sec == at_open_.st_mtim.tv_sec && now.st_mtim.tv_nsec == at_open_.st_mtim.tv_nsec;
+    if (is_same_time && now.st_size == at_open_.st_size) return;
+    throw DataError("data.read", path_ + " was changed while it was read: it had " + std::to_string(at_open_.st_size) +
+                                     " bytes and now has " + std::to_string(now.st_size) + ", " +
+                                     std::to_string(consumed_) + " were read. Wait until it is written, or copy it.");
+  }
+
   std::string path_;
   int descriptor_;
+  struct stat at_open_ {};
   int64_t consumed_ = 0;
 };
 

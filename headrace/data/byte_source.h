@@ -14,7 +14,7 @@ class ByteSource {
  public:
   virtual ~ByteSource() = default;
   // Fills the start of `into`; fewer bytes than asked for are no end, 0 is. Throws IoError when the system refuses and
-  // DataError when packed data is damaged or ends early.
+  // DataError when packed data is damaged or ends early, and at the end of a file that was written to meanwhile.
   virtual size_t read(std::span<char> into) = 0;
   // Bytes taken from the file so far, as it lies on disk.
   virtual int64_t bytes_consumed() const = 0;

@@ -38,12 +38,20 @@ Position start_of(const Corpus& corpus, std::span<const Piece> pieces, const Ord
   return start;
 }
 
+// "a.jsonl", "a.jsonl, b.jsonl" or "a.jsonl, b.jsonl and 7 more".
+std::string names_of(const std::vector<std::string>& files) {
+  constexpr size_t kMostNamed = 4;
+  std::string names;
+  for (size_t i = 0; i < std::min(kMostNamed, files.size()); ++i) names += (i == 0 ? "" : ", ") + files[i];
+  return files.size() <= kMostNamed ? names : names + " and " + std::to_string(files.size() - kMostNamed) + " more";
+}
+
 // The restored position, when it belongs to this data and this order.
-Position checked(const Position& restored, const Position& start) {
+Position checked(const Position& restored, const Position& start, const Corpus& corpus) {
   if (restored.fingerprint != start.fingerprint) {
     throw DataError(kPlace, "the training data changed: the saved position belongs to data with fingerprint " +
-                                restored.fingerprint + ", this data has " + start.fingerprint +
-                                ". Give the same files and data settings, or start anew.");
+                                restored.fingerprint + ", that of " + names_of(corpus.files()) + " has " +
+                                start.fingerprint + ". Give the same files and data settings, or start anew.");
   }
   const auto same = [](std::string_view name, const std::string& saved, const std::string& now) {
     if (saved == now) return;
@@ -82,7 +90,7 @@ Loader::Loader(std::shared_ptr<const Corpus> corpus, std::vector<Piece> pieces, 
   if (pieces_.empty()) throw ConfigError(kPlace, "there is nothing to train on: no document is left.");
   check_order(*corpus_, pieces_, config_.order);
   position_ = start_of(*corpus_, pieces_, config_.order);
-  if (restored) position_ = checked(*restored, position_);
+  if (restored) position_ = checked(*restored, position_, *corpus_);
   start_ = position_;
   if (config_.drop_last && steps_in_epoch(start_.epoch) == 0) {
     throw ConfigError(kPlace, "an epoch has fewer sequences than one step takes (" + std::to_string(config_.batch) +

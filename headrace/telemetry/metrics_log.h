@@ -15,7 +15,7 @@ namespace headrace::telemetry {
 class MetricsLog {
  public:
   // Continues the file or makes it. With `resume_step`, lines whose "step" lies beyond it are dropped first: the
-  // resumed run will write them again. Throws IoError.
+  // resumed run will write them again. What is repaired replaces the file in one step. Throws IoError.
   explicit MetricsLog(std::filesystem::path path, std::optional<int64_t> resume_step = std::nullopt);
 
   // Hands the line to the system in one call, so it survives the death of this process. NaN and infinity become null,

@@ -4,9 +4,8 @@
 
 #include <atomic>
 #include <bit>
-#include <system_error>
 
-#include "headrace/base/errors.h"
+#include "headrace/os/folder.h"
 #include "headrace/telemetry/crc32c.h"
 
 namespace headrace::telemetry {
@@ -54,9 +53,7 @@ std::string begin_event(double wall_time_s) {
 }
 
 fs::path new_event_file(const fs::path& folder, double wall_time_s) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) throw IoError("telemetry.tensorboard", "cannot create the folder", folder.native(), error.value());
+  os::create_folders(folder);
   // Two writers of one second must not share a file.
   static std::atomic<int> counter{0};
   return folder / ("events.out.tfevents." + std::to_string(static_cast<int64_t>(wall_time_s)) + "." +

@@ -10,6 +10,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/checkpoint/export.h"
 #include "headrace/os/file.h"
+#include "headrace/os/folder.h"
 #include "headrace/store/list.h"
 
 namespace headrace::train {
@@ -21,7 +22,8 @@ double wall_time_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-constexpr std::string_view kLock = "run.lock";  // store/run_lock.h
+constexpr std::string_view kLock = "run.lock";     // store/run_lock.h
+constexpr const char* kModelMark = "config.json";  // without it a folder is no model folder
 
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -49,25 +51,41 @@ constexpr std::array kRunFiles = {"run_config.json", "metrics.jsonl", "log.txt",
                                   "tensorboard",     ".model",        ".model.partial", "checkpoints"};
 
 // A file under construction of a process that was killed: ".run_config.json.<pid>-<number>.tmp".
-bool is_temporary(const std::string& name) { return name.starts_with(".run_config.json.") && name.ends_with(".tmp"); }
+bool is_temporary(const std::string& name) {
+  const bool is_ours =
+      name.starts_with(".run_config.json.") || name.starts_with(".metrics.jsonl.") || name.starts_with(".trace.json.");
+  return is_ours && name.ends_with(".tmp");
+}
 
 bool is_record(const std::string& name) {
   return std::ranges::find(kRunFiles, name) != kRunFiles.end() || is_temporary(name);
 }
 
-// Makes the folder, or removes what an earlier run wrote there; what others put beside it stays.
-void make_empty(const fs::path& folder) {
+// From here on the folder is no model folder, also after a power loss.
+void hide_model(const fs::path& folder) {
+  if (os::remove_file(folder / kModelMark)) os::sync_folder(folder);
+}
+
+// What is_run() looks for.
+bool is_mark_of_run(const std::string& name) { return name == "run_config.json" || name == "metrics.jsonl"; }
+
+// A file, a link or a folder with everything in it; nothing where nothing is.
+void remove_entry(const fs::path& path) {
   std::error_code error;
-  fs::create_directories(folder, error);
-  std::vector<fs::path> old;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (is_record(name) || checkpoint::is_exported_file(name)) old.push_back(entry.path());
+  const bool is_folder = fs::symlink_status(path, error).type() == fs::file_type::directory;
+  is_folder ? os::remove_tree(path) : static_cast<void>(os::remove_file(path));
+}
+
+// Makes the folder, or removes what an earlier run wrote there; what others put beside it stays. Half of a model is
+// never taken for one, nor is a run that is half removed taken for something else.
+void make_empty(const fs::path& folder) {
+  os::create_folders(folder);
+  hide_model(folder);
+  std::vector<std::string> names = names_in(folder);
+  std::ranges::stable_partition(names, [](const std::string& name) { return !is_mark_of_run(name); });
+  for (const std::string& name : names) {
+    if (is_record(name) || checkpoint::is_exported_file(name)) remove_entry(folder / name);
   }
-  for (const fs::path& path : old) {
-    if (!error) fs::remove_all(path, error);
-  }
-  if (error) throw IoError("train.open", "cannot empty or make folder", folder.string(), error.value());
 }
 
 }  // namespace
@@ -121,8 +139,10 @@ RunFolder::RunFolder(const config::TrainConfig& config, telemetry::Log::Show sho
 
 void RunFolder::open(const config::TrainConfig& config, telemetry::Log::Show show,
                      const std::vector<std::string>& earlier, std::optional<int64_t> resumed_step) {
-  std::error_code ignored;
-  fs::remove_all(path_ / ".model", ignored);  // of a run that was killed while it published its model
+  remove_entry(path_ / ".model");  // of a run that was killed while it published its model
+  for (const std::string& name : names_in(path_)) {
+    if (is_temporary(name)) os::remove_file(path_ / name);
+  }
   os::write_file_atomically(path_ / "run_config.json", config::to_json(config).dump(2) + "\n");
   log_.emplace(path_ / "log.txt", std::move(show));
   for (const std::string& line : earlier) log_->detail(line);
@@ -132,22 +152,18 @@ void RunFolder::open(const config::TrainConfig& config, telemetry::Log::Show sho
 }
 
 void RunFolder::publish_model(const fs::path& made) {
-  const auto publish = [&](const fs::path& file) {
-    std::error_code error;
-    fs::rename(file, path_ / file.filename(), error);
-    if (error) throw IoError("train.save", "cannot rename", file.string(), error.value());
-  };
-  std::error_code ignored;
-  fs::remove(path_ / "config.json", ignored);  // of the model that an interrupted run left
-  std::vector<fs::path> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(made)) files.push_back(entry.path());
-  for (const fs::path& file : files) {
-    if (file.filename() != "config.json") publish(file);
+  hide_model(path_);  // that an interrupted run left
+  for (const std::string& name : names_in(path_)) {
+    // All of them: one that the new model lacks could be read in place of its own.
+    if (checkpoint::is_exported_file(name)) os::remove_file(path_ / name);
+  }
+  for (const std::string& name : names_in(made)) {
+    if (name != kModelMark) os::rename_path(made / name, path_ / name);
   }
   os::sync_folder(path_);
-  publish(made / "config.json");
+  os::rename_path(made / kModelMark, path_ / kModelMark);
   os::sync_folder(path_);
-  fs::remove_all(made);
+  os::remove_tree(made);
 }
 
 void RunFolder::write_metrics(const OrderedJson& object, std::string_view group) {

@@ -1,15 +1,15 @@
 #include "headrace/train/trainer.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <utility>
 
 #include "headrace/base/errors.h"
 #include "headrace/base/units.h"
 #include "headrace/checkpoint/export.h"
+#include "headrace/os/file.h"
 #include "headrace/os/memory_facts.h"
 #include "headrace/tensor/arena_scope.h"
 #include "headrace/train/micro_batch.h"
@@ -174,11 +174,9 @@ void Trainer::save_last_checkpoint() {
 void Trainer::write_trace() {
   if (config_.trace_steps == 0) return;
   const std::filesystem::path path = folder_->path() / "trace.json";
-  std::ofstream out(path);
-  if (!policy_->write_trace(out)) return say("no trace: only policies offload and zenflow have lanes to show.");
-  out.close();
-  if (!out)
-    throw IoError("train.trace", "cannot write", path.string(), errno, "Free space or leave out --trace-steps.");
+  std::ostringstream text;
+  if (!policy_->write_trace(text)) return say("no trace: only policies offload and zenflow have lanes to show.");
+  os::write_file_atomically(path, text.str());
   say("trace of the last steps: " + path.string() + " (open it in https://ui.perfetto.dev)");
 }
 

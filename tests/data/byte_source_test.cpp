@@ -3,6 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
 #include "tests/data/pack.h"
 #include "tests/data/toy.h"
 
@@ -59,6 +64,34 @@ TEST(ByteSource, MissingFilesAndFoldersAreTheSystemsErrors) {
   const DataFolder folder;
   EXPECT_THAT(error_of<IoError>([&] { open_bytes(folder.file("none.jsonl")); }), HasSubstr("none.jsonl"));
   EXPECT_THAT(error_of<IoError>([&] { open_bytes(folder.file("")); }), HasSubstr("directory"));
+}
+
+// Read to its middle, then changed by somebody else.
+TEST(ByteSource, AFileThatChangesWhileItIsReadIsRefused) {
+  const DataFolder folder;
+  const std::string text = long_text(), path = folder.write("a.txt", text);
+  const std::string size = std::to_string(text.size());
+  const auto error_after = [&](const std::function<void()>& change) {
+    folder.write("a.txt", text);
+    return error_of<DataError>([&] {
+      const auto bytes = open_bytes(path);
+      std::string half(text.size() / 2, '\0');
+      bytes->read(half);
+      change();
+      read_all(*bytes, 4096);
+    });
+  };
+  EXPECT_THAT(
+      error_after([&] { std::filesystem::resize_file(path, text.size() / 3); }),
+      AllOf(HasSubstr(path), HasSubstr("it had " + size + " bytes and now has " + std::to_string(text.size() / 3))));
+  EXPECT_THAT(error_after([&] { std::ofstream(path, std::ios::app) << "one more\n"; }),
+              HasSubstr("now has " + std::to_string(text.size() + 9)));
+  const auto write_in_place = [&] {
+    std::fstream(path, std::ios::in | std::ios::out) << "LINE";
+    std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(1));
+  };
+  EXPECT_THAT(error_after(write_in_place), HasSubstr("was changed while it was read"));
+  EXPECT_EQ(error_after([&] { std::filesystem::remove(path); }), "") << "who holds it open still reads the old bytes";
 }
 
 }  // namespace

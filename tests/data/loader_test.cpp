@@ -180,9 +180,9 @@ TEST(Loader, RefusesAPositionOfOtherDataNamingBoth) {
   loader.next();
   const Position saved = loader.position();
   const Loader other(changed, all_of(*changed), config_of(1, 1, 0));
-  EXPECT_THAT(
-      error_of<DataError>([&] { Loader(changed, all_of(*changed), config_of(1, 1, 0), saved); }),
-      AllOf(HasSubstr(saved.fingerprint), HasSubstr(other.position().fingerprint), HasSubstr("training data changed")));
+  EXPECT_THAT(error_of<DataError>([&] { Loader(changed, all_of(*changed), config_of(1, 1, 0), saved); }),
+              AllOf(HasSubstr(saved.fingerprint), HasSubstr(other.position().fingerprint),
+                    HasSubstr("training data changed"), HasSubstr(changed->files().front())));
   const Split split = split_corpus(*corpus, {.fraction = 0, .count = 1, .seed = 0});
   EXPECT_THROW(Loader(corpus, split.train, config_of(1, 1, 0), saved), DataError) << "another split is other data";
 }

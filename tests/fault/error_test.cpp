@@ -1,33 +1,15 @@
 // The disk is full or bad at every call of a save and of a removal: for that one call, or from it on.
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 
 #include "headrace/base/errors.h"
+#include "tests/fault/each_call.h"
 #include "tests/fault/memory_folder.h"
 #include "tests/fault/scenario.h"
 
 namespace headrace::fault {
 namespace {
-
-using ::testing::HasSubstr;
-
-struct DiskFault {
-  const char* name;
-  Plan::What what;
-  int error_number;
-  const char* text;  // what the error says
-};
-
-constexpr DiskFault kFaults[] = {
-    {"disk full for one call (ENOSPC)", Plan::What::kFail, ENOSPC, "No space left on device"},
-    {"disk full from a call on (ENOSPC)", Plan::What::kFailFromThen, ENOSPC, "No space left on device"},
-    {"disk error at one call (EIO)", Plan::What::kFail, EIO, "Input/output error"},
-    {"disk errors from a call on (EIO)", Plan::What::kFailFromThen, EIO, "Input/output error"}};
-
-// Whose failure may not go unnoticed. That of other calls may: what was to be removed is removed the next time.
-bool is_essential(const std::string& call) { return call.starts_with("write ") || call.starts_with("sync "); }
 
 class DiskErrors : public testing::TestWithParam<Scenario> {};
 
@@ -41,20 +23,12 @@ std::string text_of_act(const Scenario& scenario, const fs::path& run) {
   return "";
 }
 
-void expect_clear(const std::string& text, const DiskFault& disk_fault, const fs::path& run) {
-  EXPECT_THAT(text, HasSubstr(disk_fault.text));
-  EXPECT_THAT(text, HasSubstr(run.native())) << "the path";
-  if (disk_fault.error_number == ENOSPC && text.find("cannot examine") == std::string::npos) {
-    EXPECT_THAT(text, HasSubstr(" free for us. Free space there or choose another folder."));
-  }
-}
-
 TEST_P(DiskErrors, AtEachCall) {
   const Scenario& scenario = GetParam();
   MemoryFolder folder;
   const Template start(scenario, folder / "start");
   const std::vector<std::string> calls = calls_of(scenario, start, folder / "counted");
-  for (const DiskFault& disk_fault : kFaults) {
+  for (const DiskFault& disk_fault : kDiskFaults) {
     for (int64_t at = 0; at < std::ssize(calls); ++at) {
       SCOPED_TRACE(scenario.name + ", call " + std::to_string(at) + " " + calls[at] + ", " + disk_fault.name);
       const fs::path run = folder / "run";

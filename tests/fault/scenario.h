@@ -4,17 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "headrace/base/json.h"
 #include "headrace/store/keep.h"
 #include "headrace/store/names.h"
 #include "tests/fault/numbered_files.h"
+#include "tests/fault/record.h"
 #include "tests/store/sample.h"
 
 namespace headrace::fault {
@@ -79,11 +77,6 @@ inline std::string scenario_name(const testing::TestParamInfo<Scenario>& info) {
   return name;
 }
 
-struct Outcome {
-  std::string happened;
-  std::string lost;
-};
-
 inline void expect_latest_is_whole(const fs::path& run) {
   const auto step = store::step_in(store::read_latest(run));
   ASSERT_TRUE(step) << "latest names no checkpoint";
@@ -123,17 +116,6 @@ inline void expect_clean_after_next_save(const fs::path& run) {
   save(run, 900, 9);
   for (const std::string& name : store::names_in(store::checkpoints_of(run)))
     EXPECT_FALSE(name.starts_with(".")) << name;
-}
-
-// One line for the table in docs/reliability.md, if the environment says where to. What precedes ':' in `where` is the
-// kind of place.
-inline void record(const std::string& fault, const std::string& where, const std::string& call,
-                   const Outcome& outcome) {
-  const char* path = std::getenv("HEADRACE_FAULT_TABLE");
-  if (path == nullptr) return;
-  const OrderedJson row = {
-      {"fault", fault}, {"where", where}, {"call", call}, {"happened", outcome.happened}, {"lost", outcome.lost}};
-  std::ofstream(path, std::ios::app) << row.dump() + "\n";
 }
 
 // The scenario's folder in a state from which each trial starts.

@@ -11,6 +11,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/graph/exact_overlap_step.h"
+#include "tests/fault/record.h"
 #include "tests/graph/equal_blocks.h"
 #include "tests/graph/recorded_run.h"
 
@@ -33,6 +34,8 @@ std::string error_of(Executor& executor, const StepGraph& step, int64_t num_step
   }
   return "";
 }
+
+constexpr const char* kLost = "the steps since the last checkpoint";
 
 StepGraph step_of_all_kinds() {
   StepShape shape = equal_blocks(4, true);
@@ -62,6 +65,8 @@ TEST(ExecutorFault, AnErrorOfAnyTaskReachesTheTrainerAndEndsTheRun) {
         EXPECT_THROW(executor.drain(), DeviceError);
       }
       ASSERT_LT(seconds_since(start), 2);
+      fault::record("a worker throws", "a lane of the step: " + std::string(name_of(kind)), "",
+                    {"the run ends at once with the worker's own error", kLost});
     }
   }
 }
@@ -112,6 +117,8 @@ TEST(ExecutorFault, ALaneThatCannotStartEndsTheRun) {
     std::string text;  // the lane may take a moment
     while (text.empty()) text = error_of(executor, step_of_all_kinds(), 1);
     EXPECT_THAT(text, HasSubstr("no such core."));
+    fault::record("a worker cannot start", "a lane of the step", "",
+                  {"the run ends at once with the worker's own error", kLost});
   }
 }
 
@@ -154,6 +161,8 @@ TEST(ExecutorFault, ATaskThatHangsIsNamedAndLeftBehind) {
     EXPECT_GE(seconds_since(start), 0.5);
     EXPECT_LT(seconds_since(start), 10);
     gate->open_and_wait_for(1);
+    fault::record("a worker hangs", "a lane of the step", "",
+                  {"the run ends after --lane-deadline; the lane and its task are named", kLost});
   }
 }
 

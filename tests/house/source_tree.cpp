@@ -95,8 +95,8 @@ std::vector<SourceFile> read_tree(const fs::path& root, std::string_view folder)
   const fs::path start = root / folder;
   if (!fs::exists(start)) return files;
   for (auto entry = fs::recursive_directory_iterator(start); entry != fs::end(entry); ++entry) {
-    if (entry->is_directory() && is_ignored(entry->path())) {
-      entry.disable_recursion_pending();
+    if (is_ignored(entry->path())) {  // of a second work tree .git is a file
+      if (entry->is_directory()) entry.disable_recursion_pending();
     } else if (entry->is_regular_file() && entry->file_size() <= kLargestText) {
       files.push_back({entry->path().lexically_relative(root).generic_string(), read(entry->path())});
     }

@@ -11,6 +11,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/device/emulated.h"
 #include "headrace/policy/offload.h"
+#include "tests/fault/record.h"
 #include "tests/support/tiny_model.h"
 
 namespace headrace::policy {
@@ -75,6 +76,8 @@ TEST_F(OffloadFaultTest, ABrokenLinkEndsTheRunWithItsOwnErrorWithinTwoSeconds) {
     }
     EXPECT_LT(Clock::now() - begin, std::chrono::seconds(2));
     EXPECT_THROW(policy->finish_updates(), DeviceError);  // and again, not a hang
+    fault::record("the link to the device breaks", "a step of policy offload", "",
+                  {"the run ends at once with the device's own error", "the steps since the last checkpoint"});
   }
 }
 
@@ -91,6 +94,9 @@ TEST_F(OffloadFaultTest, ALaneThatStandsStillIsNamedAfterItsDeadline) {
     EXPECT_NE(std::string(error.what()).find("d2h"), std::string::npos) << error.what();
     EXPECT_NE(std::string(error.what()).find("offload(block"), std::string::npos) << error.what();
   }
+  fault::record(
+      "the link to the device stands still", "a step of policy offload", "",
+      {"the run ends after --lane-deadline; the lane and its task are named", "the steps since the last checkpoint"});
   policy.reset();
   EXPECT_LT(Clock::now() - begin, kStandstill) << "the end waited for the lane";
   std::this_thread::sleep_until(begin + kStandstill + kStandstill / 4);

@@ -12,6 +12,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/os/file.h"
 #include "headrace/train/trainer.h"
+#include "tests/fault/record.h"
 #include "tests/train/tiny_run.h"
 
 namespace headrace::train {
@@ -88,6 +89,10 @@ TEST_F(SkipTest, ASkippedStepIsReported) {
     for (const Json& metrics : lines(bad.out / "metrics.jsonl")) said += metrics.contains("skipped") ? 1 : 0;
     EXPECT_EQ(said, 2);
     EXPECT_THAT(os::read_file(bad.out / "log.txt"), HasSubstr("skipped, nothing was updated: loss nan; gradients of "));
+    for (int64_t i = 0; i < bad.skipped_steps; ++i) {
+      fault::record("a step that is not finite, --on-nan skip", "a run while it trains: " + policy, "",
+                    {"nothing is updated, the step is reported and counted", "the step"});
+    }
   }
   EXPECT_EQ(os::read_file(folder_ / "bad_resident/model.safetensors"),
             os::read_file(folder_ / "bad_offload/model.safetensors"));
@@ -99,6 +104,9 @@ TEST_F(SkipTest, ByDefaultTheRunStops) {
   config::TrainConfig stopping = skipping("run", "bad.jsonl");
   stopping.on_nan = "stop";
   EXPECT_THROW(run(stopping), RunError);
+  fault::record(
+      "a step that is not finite, --on-nan stop", "a run while it trains", "",
+      {"the run ends before anything is updated; what was not finite is named", "the steps since the last checkpoint"});
 }
 
 TEST_F(SkipTest, ARunThatSkipsForEverEnds) {
@@ -111,6 +119,8 @@ TEST_F(SkipTest, ARunThatSkipsForEverEnds) {
     EXPECT_THAT(error.what(), HasSubstr("25 steps in a row were not finite"));
   }
   EXPECT_EQ(lines(folder_ / "run/metrics.jsonl").size(), 25u);
+  fault::record("25 steps in a row that are not finite, --on-nan skip", "a run while it trains", "",
+                {"the run ends; what was not finite is named", "the steps since the last checkpoint"});
 }
 
 TEST_F(SkipTest, RelaxedClippingCannotSkip) {
