@@ -17,15 +17,17 @@ SECONDS_A_STEP = 1.0
 
 
 class Run:
-    """One run folder and how its program is started."""
+    """One run folder and how its program is started; on one core, lanes wait for nobody else's time slice."""
 
-    def __init__(self, program, model, data, out, policy, *more, steps=40):
+    def __init__(self, program, model, data, out, policy, *more, steps=40, on_one_core=False):
         self.out = out
         self.timeout = 300 + SECONDS_A_STEP * steps
         self.command = [str(part) for part in (
             program.path, "train", "--model", model, "--data", data, "--out", out, "--steps", steps, "--batch", 2,
             "--accumulate", 2, "--lr", "1e-3", "--max-length", 128, "--seed", 1, "--eval-data", data, "--eval-every",
             max(9, steps // 20), *POLICIES[policy], *more)]
+        if on_one_core:
+            self.command = ["taskset", "-c", str(max(os.sched_getaffinity(0))), *self.command]
 
     def start(self, *more):
         command = [*self.command, *map(str, more)]
