@@ -38,18 +38,35 @@ def seconds(text):
     return float(value) * UNITS[unit]
 
 
+def most_memory(pid):
+    """The most resident memory that the process has had so far [bytes]; 0 when it has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return int(found[1]) * 1024 if found else 0
+
+
 class Run:
-    """One run of the program: its metrics by step, its log, and the most memory it had."""
+    """One run of the program: its metrics by step, its log, and the most memory it had until its first step ended."""
 
     def __init__(self, out, policy, steps, *more):
         command = [PROGRAM, "train", "--model", DEMO / "SmolLM2-135M-Instruct", "--data", DEMO / "train.jsonl", "--out",
                    out, "--batch", 16, "--max-length", 256, "--lr", "3e-5", "--seed", 1, "--steps", steps,
                    *POLICIES[policy], *more]
-        done = subprocess.run(["/usr/bin/env", "python3", "-c", PEAK, *map(str, command)], capture_output=True,
-                              text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
-        self.peak_bytes = int(done.stdout.splitlines()[-1]) * 1024
+        metrics = out / "metrics.jsonl"
+        had = metrics.stat().st_size if metrics.exists() else 0
+        self.loading_bytes = 0
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with (out.parent / "messages").open("w+") as messages:
+            process = subprocess.Popen(list(map(str, command)), stdout=subprocess.DEVNULL, stderr=messages)
+            while process.poll() is None and (not metrics.exists() or metrics.stat().st_size <= had):
+                self.loading_bytes = max(self.loading_bytes, most_memory(process.pid))
+                time.sleep(0.01)
+            if process.wait() != 0:
+                messages.seek(0)
+                sys.exit(f"{' '.join(map(str, command))}\n{messages.read()}")
         self.log = (out / "log.txt").read_text()
         self.steps = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         self.step_times = [step["step_time_s"] for step in self.steps if "step_time_s" in step]
@@ -57,17 +74,9 @@ class Run:
     def said(self, what):
         return [seconds(text) for text in re.findall(what + r" ([\d.]+ ?\w+)", self.log)]
 
-    def steady_bytes(self):
-        return statistics.median(step["memory_bytes"] for step in self.steps if "memory_bytes" in step)
-
-
-# Runs a command and prints the most resident memory it had [KiB].
-PEAK = """
-import resource, subprocess, sys
-code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
-sys.exit(code)
-"""
+    def steady_bytes(self, steps):
+        """Of the last so many steps."""
+        return statistics.median([step["memory_bytes"] for step in self.steps if "memory_bytes" in step][-steps:])
 
 
 def plain_write(path, size):
@@ -93,12 +102,11 @@ def measure(policy, steps, every, work):
     waited = saving.said("training waited")
     size = sum(file.stat().st_size for file in (out / "saving" / "checkpoints").rglob("*.safetensors"))
     written = [plain_write(out / "file", size) for _ in range(3)]
-    resumed = Run(out / "saving", policy, steps + 2, "--save-every", 100 * steps, "--resume", "auto")
+    resumed = Run(out / "saving", policy, steps + 3, "--save-every", 100 * steps, "--resume", "auto", "--resume-changed")
     row = {"policy": policy, "saves": len(waited), "usual_step_s": usual, "waited_s": waited, "slower_s": slower,
-           "checkpoint_bytes": size, "plain_write_s": written, "copied_s": saving.said("copied in"), "written_s": saving.said("written in"),
+           "checkpoint_bytes": size, "plain_write_s": written, "copied_s": saving.said("copied in"), "waited_for_copy_s": saving.said("steps waited"), "written_s": saving.said("written in"),
            "step_times_plain_s": plain.step_times, "step_times_saving_s": saving.step_times,
-           "steady_bytes": plain.steady_bytes(), "resume_peak_bytes": resumed.peak_bytes,
-           "resumed_steady_bytes": resumed.steady_bytes()}
+           "loading_bytes": resumed.loading_bytes, "steady_bytes": resumed.steady_bytes(2)}
     shutil.rmtree(out)
     return row
 
@@ -114,10 +122,12 @@ def main():
     for row in rows:
         whole = statistics.median(row["plain_write_s"])
         row["waited_share"] = statistics.median(row["waited_s"]) / whole
+        row["gate_share"] = statistics.median(row["waited_for_copy_s"]) / whole
         row["whole_share"] = (statistics.median(row["waited_s"]) + statistics.median(row["slower_s"])) / whole
         print(f"{row['policy']}: training waited {row['waited_share']:.1%} of a plain write ({whole:.2f} s), "
-              f"with slower steps {row['whole_share']:.1%}; resumed with {row['resume_peak_bytes'] / 2**20:.0f} MiB at most, "
-              f"{row['resumed_steady_bytes'] / 2**20:.0f} MiB in steps")
+              f"steps for the copy {row['gate_share']:.1%}, "
+              f"with slower steps {row['whole_share']:.1%}; memory while resuming "
+              f"{row['loading_bytes'] / row['steady_bytes']:.3f} of that in steps")
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,
                             check=True).stdout.strip()
     RESULT.write_text(json.dumps({"commit": commit, "machine": f"{platform.machine()}, {os.cpu_count()} cores",
