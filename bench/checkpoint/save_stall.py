@@ -104,7 +104,8 @@ def measure(policy, steps, every, work):
     written = [plain_write(out / "file", size) for _ in range(3)]
     resumed = Run(out / "saving", policy, steps + 3, "--save-every", 100 * steps, "--resume", "auto", "--resume-changed")
     row = {"policy": policy, "saves": len(waited), "usual_step_s": usual, "waited_s": waited, "slower_s": slower,
-           "checkpoint_bytes": size, "plain_write_s": written, "copied_s": saving.said("copied in"), "waited_for_copy_s": saving.said("steps waited"), "written_s": saving.said("written in"),
+           "checkpoint_bytes": size, "plain_write_s": written, "copied_s": saving.said("copied in"),
+           "waited_for_copy_s": saving.said("steps waited"), "written_s": saving.said("written in"),
            "step_times_plain_s": plain.step_times, "step_times_saving_s": saving.step_times,
            "loading_bytes": resumed.loading_bytes, "steady_bytes": resumed.steady_bytes(2)}
     shutil.rmtree(out)
