@@ -48,6 +48,39 @@ void Executor::drain() {
   state_->wait(lock, [&] { return state_->num_left == 0; });
 }
 
+int64_t Executor::num_steps() const {
+  const State::Lock lock(state_->mutex);
+  return state_->num_steps;
+}
+
+void Executor::wait_for_steps(int64_t count) {
+  State::Lock lock(state_->mutex);
+  state_->wait_besides(lock, [&] { return state_->have_ended(count); });
+}
+
+void Executor::hold_host_work() {
+  State::Lock lock(state_->mutex);
+  state_->wait_besides(lock, [&] { return !state_->is_holding(); });
+  state_->held_from = state_->num_steps;
+}
+
+void Executor::release_host_work(int32_t block) {
+  const State::Lock lock(state_->mutex);
+  if (!state_->is_holding()) return;
+  state_->released.insert(block);
+  state_->release_held();
+}
+
+void Executor::release_host_work() {
+  const State::Lock lock(state_->mutex);
+  state_->end_hold();
+}
+
+void Executor::wait_for_release() {
+  State::Lock lock(state_->mutex);
+  state_->wait_besides(lock, [&] { return !state_->is_holding(); });
+}
+
 double Executor::stall_s() const {
   const State::Lock lock(state_->mutex);
   return to_seconds(state_->stall_ns);

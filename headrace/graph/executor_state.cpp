@@ -84,6 +84,7 @@ Executor::State::TaskRef Executor::State::find(int64_t number) const {
 
 void Executor::State::make_ready(const TaskRef& ref) {
   const LaneKind kind = ref.task().lane;
+  if (is_held(ref.task())) return held.push_back(ref);
   queue_of(kind).add(ref.task(), ref.step->first_number + ref.index);
   if (kind == LaneKind::kCompute) {
     trainer_wake.notify_one();
@@ -130,7 +131,7 @@ void Executor::State::end(const TaskRef& ref, int64_t end_ns) {
     const TaskRef later = find(number);
     if (later.step->arrive(later.index)) make_ready(later);
   }
-  --step.num_left;
+  if (--step.num_left == 0) others_wake.notify_all();
   if (--num_left == 0) trainer_wake.notify_one();
   drop_ended_steps();
 }
@@ -145,14 +146,15 @@ void Executor::State::fail(std::exception_ptr thrown) {
   if (!error) error = std::move(thrown);
   for (std::condition_variable& wake : lane_wake) wake.notify_all();
   trainer_wake.notify_one();
+  others_wake.notify_all();
 }
 
 void Executor::State::rethrow_error() const {
   if (error) std::rethrow_exception(error);
 }
 
-// A lane that becomes busy meanwhile expires a whole deadline later, so that the trainer wakes in time for it too.
-void Executor::State::sleep_until_deadline(Lock& lock) {
+// A lane that becomes busy meanwhile expires a whole deadline later, so that who sleeps wakes in time for it too.
+void Executor::State::sleep_until_deadline(Lock& lock, std::condition_variable& wake) {
   const int64_t now = now_ns();
   int64_t until = now + deadline_ns;
   for (const Lane& lane : lanes) {
@@ -160,7 +162,27 @@ void Executor::State::sleep_until_deadline(Lock& lock) {
     if (expiry_ns(lane) <= now) return fail(hang_error(lane, now));
     until = std::min(until, expiry_ns(lane));
   }
-  trainer_wake.wait_until(lock, start + std::chrono::nanoseconds(until));
+  wake.wait_until(lock, start + std::chrono::nanoseconds(until));
+}
+
+bool Executor::State::is_held(const Task& task) const {
+  return task.lane == LaneKind::kHostUpdate && task.step >= held_from && !released.contains(task.block);
+}
+
+void Executor::State::release_held() {
+  for (const TaskRef& ref : std::exchange(held, {})) make_ready(ref);
+}
+
+void Executor::State::end_hold() {
+  held_from = kNothing;
+  released.clear();
+  release_held();
+  others_wake.notify_all();
+}
+
+bool Executor::State::have_ended(int64_t count) const {
+  int64_t number = num_steps - static_cast<int64_t>(steps.size());
+  return std::ranges::all_of(steps, [&](const auto& step) { return number++ >= count || step->has_ended(); });
 }
 
 std::exception_ptr Executor::State::hang_error(const Lane& lane, int64_t now) const {

@@ -6,9 +6,11 @@
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -60,9 +62,24 @@ struct Executor::State {
     while (true) {
       rethrow_error();
       if (is_done()) return;
-      sleep_until_deadline(lock);
+      sleep_until_deadline(lock, trainer_wake);
     }
   }
+  // The same for anyone else, but what is done is done, whatever failed.
+  template <typename Condition>
+  void wait_besides(Lock& lock, const Condition& is_done) {
+    while (!is_done()) {
+      rethrow_error();
+      sleep_until_deadline(lock, others_wake);
+    }
+  }
+  // Whether all tasks of the first `count` steps have.
+  bool have_ended(int64_t count) const;
+  bool is_holding() const { return held_from != kNothing; }
+  void release_held();  // of the blocks that are released
+  void end_hold();
+  // Until `wake` is told, or a lane's deadline, which then is the error.
+  void sleep_until_deadline(Lock& lock, std::condition_variable& wake);
 
   // Body of a lane's thread; takes the lock itself.
   void serve(Lane& lane);
@@ -76,6 +93,7 @@ struct Executor::State {
 
   std::mutex mutex;
   std::condition_variable trainer_wake;
+  std::condition_variable others_wake;  // of who waits for steps or for a release
   std::array<std::condition_variable, kNumLaneKinds> lane_wake;
   std::vector<Lane> lanes;         // never resized once a thread runs
   std::vector<ReadyQueue> queues;  // by kind
@@ -86,14 +104,19 @@ struct Executor::State {
   int64_t stall_ns = 0;
   std::exception_ptr error;
   bool is_stopping = false;
+  // Host work of this step and of later ones is held, but that of the released blocks.
+  static constexpr int64_t kNothing = std::numeric_limits<int64_t>::max();
+  int64_t held_from = kNothing;
+  std::set<int32_t> released;
+  std::vector<TaskRef> held;  // ready otherwise
 
  private:
+  bool is_held(const Task& task) const;
   TaskRef find(int64_t number) const;
   void make_ready(const TaskRef& ref);
   void end(const TaskRef& ref, int64_t end_ns);
   void drop_ended_steps();
   int64_t expiry_ns(const Lane& lane) const { return lane.busy_since_ns + deadline_ns; }
-  void sleep_until_deadline(Lock& lock);
   std::exception_ptr hang_error(const Lane& lane, int64_t now) const;
   bool should_stop() const { return is_stopping || error != nullptr; }
 };

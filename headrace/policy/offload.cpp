@@ -258,7 +258,7 @@ void Offload::update_on_device(size_t block) {
   const auto begin = std::chrono::steady_clock::now();
   const StepUpdate& update = lanes_->update_of(num_steps_);
   if (update.is_skipped) return;
-  lanes_->copy_gate()->pass(block);
+  lanes_->copy_gate()->pass(block, num_steps_);
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
   at::Tensor weights = lanes_->storage().blocks()[block].weights;

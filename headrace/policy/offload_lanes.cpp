@@ -71,7 +71,7 @@ void OffloadLanes::update(const graph::Task& task, int32_t worker) {
   const auto block = static_cast<size_t>(task.block);
   const StepUpdate& of_step = update_of(first_step_ + task.step);
   if (of_step.is_skipped) return;
-  copy_gate_->pass(block);
+  copy_gate_->pass(block, first_step_ + task.step);
   kernel::AdamWStep step = of_step.adamw;
   step.gradient_scale = of_step.clip_factor[block];
   const auto begin = std::chrono::steady_clock::now();

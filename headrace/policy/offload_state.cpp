@@ -14,14 +14,16 @@ ExactBlock Offload::exact_block(size_t block) {
           state.v.data_ptr<float>()};
 }
 
+// Updates under way go on while the next step does: who copies waits for them, and those of the next step for the copy.
 StateCopy Offload::begin_save() {
-  finish_updates();
   StateCopy copy{.facts = {{"kind", "exact"}, {"updates", num_updates_}, {"last_norm", last_norm_}},
-                 .blocks = {},
+                 .parts = {},
                  .gate = lanes_->copy_gate()};
-  const std::shared_ptr<CopyGate> gate = CopyGate::close(lanes_->copy_gate());
+  const std::shared_ptr<CopyGate> gate = CopyGate::close(lanes_->copy_gate(), num_steps_);
+  const int64_t steps = executor_->num_steps();
   for (size_t i = 0; i < trained_.groups.size(); ++i) {
-    copy.blocks.push_back([gate, i, block = exact_block(i), updates = num_updates_](PolicyState& state) {
+    copy.parts.push_back([this, gate, steps, i, block = exact_block(i), updates = num_updates_](PolicyState& state) {
+      executor_->wait_for_steps(steps);
       save_exact_block(block, updates, state);
       gate->open(i);
     });

@@ -20,10 +20,10 @@ namespace headrace::policy {
 // A policy's state as it stands between two steps, on its way into memory.
 struct StateCopy {
   Json facts;
-  // By block: copies it into the state. Called in order, each once, on any one thread, while the policy's thread goes
-  // on with the next step: that waits before it changes a block, until the block is copied or this is destroyed.
-  // Destroy it before the policy.
-  std::vector<std::function<void(PolicyState& state)>> blocks;
+  // Each copies a part of a block into the state, once what is under way on it has ended. Called in order, each once,
+  // on any one thread, while the policy's thread goes on with the next steps: those wait before they change a part,
+  // until it is copied or this is destroyed. Throws what a lane failed with. Destroy it before the policy.
+  std::vector<std::function<void(PolicyState& state)>> parts;
   std::shared_ptr<const CopyGate> gate = {};  // that steps wait at
 };
 
@@ -51,17 +51,18 @@ class Policy {
   virtual const std::vector<std::string>& trained_parameters() const = 0;
   // [elements] of one moment over all blocks.
   virtual int64_t state_numel() const = 0;
+  // [bytes] of a saved state's tensors, at most.
+  virtual int64_t saved_bytes() const;
 
   // Where forward passes outside of steps should take their working memory, so that it counts as the steps' does.
   virtual std::shared_ptr<memory::Arena> arena() const = 0;
 
-  // All that training goes on from, after bringing the lanes to rest; one copy at a time. Changes nothing of what later
-  // steps compute. Throws like step.
+  // All that training goes on from; one copy at a time. Changes nothing of what later steps compute. Throws like step.
   virtual StateCopy begin_save() = 0;
   // The same into `state`, which is empty, at once.
   void save(PolicyState& state) {
     const StateCopy copy = begin_save();
-    for (const auto& copy_block : copy.blocks) copy_block(state);
+    for (const auto& copy_part : copy.parts) copy_part(state);
     state.set_facts(copy.facts);
   }
   // Goes on from a state that any policy saved, before the first step; weights given at construction do not matter.
@@ -78,6 +79,14 @@ class Policy {
   // Bytes per tier and lane and what was waited for, for a report; an object. After finish_updates().
   virtual OrderedJson report() const { return OrderedJson::object(); }
 };
+
+// Masters, both moments and counters.
+inline int64_t Policy::saved_bytes() const {
+  int64_t numel = 2 * state_numel();
+  for (const model::BlockBuffers& block : blocks()) numel += block.weights.numel();
+  return numel * static_cast<int64_t>(sizeof(float)) +
+         static_cast<int64_t>(trained_parameters().size() * sizeof(int64_t));
+}
 
 // The weights of blocks(), in order of blocks.
 inline std::vector<at::Tensor> weights_of(const Policy& policy) {

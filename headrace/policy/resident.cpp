@@ -134,7 +134,7 @@ StateCopy Resident::begin_save() {
   int64_t updates = 0;
   const std::shared_ptr<CopyGate> gate = CopyGate::close(copy_gate_);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    copy.blocks.push_back([gate, i, block = exact_block(i), updates = states_[i].updates](PolicyState& state) {
+    copy.parts.push_back([gate, i, block = exact_block(i), updates = states_[i].updates](PolicyState& state) {
       save_exact_block(block, updates, state);
       gate->open(i);
     });

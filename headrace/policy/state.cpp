@@ -94,6 +94,13 @@ void PolicyState::begin() {
   facts_ = Json::object();
 }
 
+void PolicyState::reserve(int64_t bytes) {
+  if (!arena_) arena_ = memory::make_host_arena();
+  std::byte* all = arena_->allocate(memory::Kind::kWorkspace, bytes);
+  std::fill_n(all, bytes, std::byte{0});
+  arena_->free(all);
+}
+
 std::optional<StateTensor> PolicyState::find(const std::string& name) const {
   const auto at = index_.find(name);
   if (at == index_.end()) return std::nullopt;

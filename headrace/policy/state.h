@@ -99,6 +99,8 @@ class PolicyState final : public StateReader {
   enum class Hold { kCopies, kViews };
   explicit PolicyState(Hold hold = Hold::kCopies) : hold_(hold) {}
 
+  // Takes memory for tensors of so many bytes together and touches it, which would hold up the first copy.
+  void reserve(int64_t bytes);
   // Empties it; memory stays for tensors of the same names.
   void begin();
 
@@ -107,6 +109,12 @@ class PolicyState final : public StateReader {
   std::span<T> add(const std::string& name, std::vector<int64_t> shape) {
     std::byte* bytes = add_bytes(name, dtype_of<T>(), std::move(shape));
     return {reinterpret_cast<T*>(bytes), tensors_.back().bytes.size() / sizeof(T)};
+  }
+  // Such a tensor again.
+  template <class T>
+  std::span<T> added(const std::string& name) {
+    const Buffer& buffer = buffers_.at(name);
+    return {reinterpret_cast<T*>(buffer.bytes), buffer.size / sizeof(T)};
   }
   // A tensor that lies somewhere already.
   template <class T>

@@ -41,10 +41,14 @@ BackgroundWriter::~BackgroundWriter() {
 }
 
 void BackgroundWriter::start(Snapshot snapshot) {
+  start([this, shared = std::make_shared<Snapshot>(std::move(snapshot))] { write(*shared); });
+}
+
+void BackgroundWriter::start(std::function<void()> task) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !is_busy_; });
   rethrow_error();
-  next_ = std::move(snapshot);
+  next_ = std::move(task);
   is_busy_ = true;
   changed_.notify_all();
 }
@@ -77,15 +81,15 @@ void BackgroundWriter::run() {
   while (true) {
     changed_.wait(lock, [&] { return is_ending_ || next_; });
     if (!next_) return;
-    std::optional<Snapshot> snapshot = std::exchange(next_, std::nullopt);
+    std::function<void()> task = std::exchange(next_, nullptr);
     lock.unlock();
     std::exception_ptr error;
     try {
-      write(*snapshot);
+      task();
     } catch (...) {
       error = std::current_exception();
     }
-    snapshot.reset();
+    task = nullptr;
     lock.lock();
     error_ = std::move(error);
     is_busy_ = false;

@@ -56,9 +56,11 @@ class BackgroundWriter {
   BackgroundWriter(const BackgroundWriter&) = delete;
   BackgroundWriter& operator=(const BackgroundWriter&) = delete;
 
-  // Each of these three throws what the last write threw, once; afterwards the writer is ready for the next snapshot.
+  // Each of these four throws what the last write threw, once; afterwards the writer is ready for the next snapshot.
   // start() waits for the write before, then returns at once; when it throws, the snapshot was not taken.
   void start(Snapshot snapshot);
+  // Likewise for anything else that the writer's thread shall do, before the next snapshot.
+  void start(std::function<void()> task);
   // What was finished since the last call, oldest first (given-up writes are left out). Does not wait.
   std::vector<FinishedWrite> poll();
   // Waits until nothing is being written, then as poll().
@@ -75,8 +77,8 @@ class BackgroundWriter {
   const BackgroundOptions options_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<Snapshot> next_;  // given, not yet taken by the thread
-  bool is_busy_ = false;          // from start() until the snapshot is written and let go of
+  std::function<void()> next_;  // given, not yet taken by the thread
+  bool is_busy_ = false;        // from start() until the snapshot is written and let go of
   bool is_ending_ = false;
   std::exception_ptr error_;
   std::vector<FinishedWrite> finished_;

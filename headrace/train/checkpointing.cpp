@@ -44,14 +44,22 @@ bool Checkpointing::is_due(int64_t step) const {
   return every.seconds > 0 && now_s() - last_save_s_ >= every.seconds;
 }
 
-// Masters and both moments; what ZenFlow adds is left to the allowance of one more moment.
-bool Checkpointing::has_room(const policy::Policy& policy) const {
-  int64_t numel = 2 * policy.state_numel();
-  for (const model::BlockBuffers& block : policy.blocks()) numel += 2 * block.weights.numel();
-  const int64_t need = numel * static_cast<int64_t>(sizeof(float));
+bool Checkpointing::has_room() const {
+  const int64_t need = settings_.saved_bytes;
   const os::MemoryFacts facts = os::memory_facts();
   if (facts.available_bytes > 0 && need > facts.available_bytes) return false;
   return settings_.host_budget == 0 || facts.resident_bytes + need <= settings_.host_budget;
+}
+
+// When steps have taken what they need.
+void Checkpointing::make_copy() {
+  if (copy_ || writes_here_) return;
+  writes_here_ = !has_room();
+  if (writes_here_) {
+    settings_.say("warning: memory has no room for a copy of the training state: training waits while it is saved.");
+  } else {
+    copy_ = std::make_shared<policy::PolicyState>();
+  }
 }
 
 template <class Body>
@@ -67,10 +75,7 @@ void Checkpointing::keep_error(const Body& body) {
 void Checkpointing::save(policy::Policy& policy, int64_t step, Json state) {
   keep_error([&] { tell(writer_.wait()); });  // the copy is free again
   if (error_) return;
-  if (!copy_ && !writes_here_ && !has_room(policy)) {
-    writes_here_ = true;
-    settings_.say("warning: memory has no room for a copy of the training state: training waits while it is saved.");
-  }
+  make_copy();
   if (writes_here_) {
     write_here(policy, step, std::move(state));
   } else {
@@ -82,13 +87,12 @@ void Checkpointing::save(policy::Policy& policy, int64_t step, Json state) {
 
 void Checkpointing::write_in_background(policy::Policy& policy, int64_t step, Json state) {
   const double begin_s = now_s();
-  if (!copy_) copy_ = std::make_shared<policy::PolicyState>();
   const auto from = std::make_shared<policy::StateCopy>(policy.begin_save());
   state["policy"] = from->facts;
   gate_ = from->gate;
   const auto copy_tensors = [from, to = copy_] {
     to->begin();
-    for (const auto& copy_block : from->blocks) copy_block(*to);
+    for (const auto& copy_part : from->parts) copy_part(*to);
     return views_of(*to);
   };
   keep_error([&] { writer_.start({step, {}, std::move(state), copy_, copy_tensors}); });
@@ -119,6 +123,12 @@ void Checkpointing::tell(const std::vector<store::FinishedWrite>& finished) cons
 }
 
 void Checkpointing::poll() {
+  const bool is_first = !copy_ && !writes_here_;
+  if (is_first && !error_ && (settings_.every.steps > 0 || settings_.every.seconds > 0)) {
+    make_copy();
+    if (copy_)
+      keep_error([&] { writer_.start([copy = copy_, bytes = settings_.saved_bytes] { copy->reserve(bytes); }); });
+  }
   keep_error([&] { tell(writer_.poll()); });
 }
 

@@ -28,6 +28,7 @@ class Checkpointing {
     config::SaveEvery every;
     int64_t keep_last = 2;
     int64_t host_budget = 0;        // [bytes] 0: what the machine has
+    int64_t saved_bytes = 0;        // of a copy of the policy's state
     std::vector<int> writer_cores;  // that the writer's thread is bound to; empty: those of the trainer
     std::function<void(const std::string&)> say, note;  // to people; to the log alone
   };
@@ -42,7 +43,7 @@ class Checkpointing {
   // before, and for the policy's lanes; where memory has no room for a copy it writes itself, and says so once. Errors
   // of writing are kept for error(); throws what the policy throws.
   void save(policy::Policy& policy, int64_t step, Json state);
-  // Tells of what was written meanwhile. Does not wait.
+  // After each step. Tells of what was written meanwhile, and makes room for the first copy. Does not wait.
   void poll();
   // Waits for the writer.
   void finish();
@@ -52,7 +53,8 @@ class Checkpointing {
   int64_t last_step() const { return last_step_; }  // of the last save; -1 before
 
  private:
-  bool has_room(const policy::Policy& policy) const;
+  bool has_room() const;
+  void make_copy();
   void write_in_background(policy::Policy& policy, int64_t step, Json state);
   void write_here(policy::Policy& policy, int64_t step, Json state);
   void tell(const std::vector<store::FinishedWrite>& finished) const;

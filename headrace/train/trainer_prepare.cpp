@@ -108,6 +108,7 @@ void Trainer::open_folder() {
   Checkpointing::Settings settings;
   settings.every = config::parse_save_every(config_.save_every);
   settings.keep_last = config_.keep_last;
+  settings.saved_bytes = policy_->saved_bytes();
   settings.host_budget = config_.host_budget.empty() ? 0 : parse_bytes(config_.host_budget);
   if (device::parse(config_.device) == device::Kind::kEmulated) settings.writer_cores = cores_;
   settings.say = [this](const std::string& text) { say(text); };

@@ -158,6 +158,26 @@ TEST_F(StateTest, ViewsAreWhatCopiesAre) {
   }
 }
 
+// What is promised of its size holds, and is all but reached where windows and updates are under way.
+TEST_F(StateTest, ASavedStateIsAsLargeAsSaid) {
+  for (const auto& policy :
+       {resident(), offload({.optimizer = kOptimizer}),
+        zenflow({.optimizer = kOptimizer, .topk_ratio = 0.05, .schedule = {.update_interval = 4}})}) {
+    int64_t largest = 0;
+    for (int64_t i = 0; i < 8; ++i) {
+      Relay{}.step(*policy, i);
+      PolicyState state;
+      state.reserve(policy->saved_bytes());
+      policy->save(state);
+      int64_t bytes = 0;
+      for (const StateTensor& tensor : state.tensors()) bytes += std::ssize(tensor.bytes);
+      EXPECT_LE(bytes, policy->saved_bytes());
+      largest = std::max(largest, bytes);
+    }
+    EXPECT_GT(static_cast<double>(largest), 0.8 * static_cast<double>(policy->saved_bytes()));
+  }
+}
+
 // Copied so slowly that the next steps are there first: they wait before they change a block, and the copy is that of
 // the step at which it began.
 TEST_F(StateTest, StepsGoOnWhileTheStateIsCopied) {
@@ -182,9 +202,9 @@ TEST_F(StateTest, StepsGoOnWhileTheStateIsCopied) {
       {
         const StateCopy copy = saved->begin_save();
         std::jthread copier([&] {
-          for (const auto& copy_block : copy.blocks) {
+          for (const auto& copy_part : copy.parts) {
             std::this_thread::sleep_for(std::chrono::milliseconds(4));
-            copy_block(later);
+            copy_part(later);
           }
         });
         for (int64_t i = save_after; i < save_after + 3; ++i) {
@@ -206,7 +226,7 @@ TEST_F(StateTest, ACopyThatIsGivenUpHoldsNothingUp) {
     PolicyState state;
     {
       const StateCopy copy = policy->begin_save();
-      copy.blocks.front()(state);
+      copy.parts.front()(state);
     }
     Relay{}.step(*policy, 1);
     policy->finish_updates();

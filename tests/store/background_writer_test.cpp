@@ -143,21 +143,34 @@ TEST(BackgroundWriter, KeepsTheLastAsTold) {
   EXPECT_THAT(names_in(folder / "checkpoints"), ElementsAre("latest", "step-00000003", "step-00000004"));
 }
 
-TEST(BackgroundWriter, ItsThreadBeginsAsTold) {
+TEST(BackgroundWriter, ItsThreadBeginsAsToldAndCopies) {
   TempFolder folder;
   const RunLock lock(folder.path());
-  std::thread::id begun, wrote;
+  std::thread::id begun, did, copied;
   BackgroundOptions options;
   options.on_thread_start = [&] { begun = std::this_thread::get_id(); };
-  options.write.on_progress = [&](int64_t, int64_t) {
-    wrote = std::this_thread::get_id();
-    return true;
-  };
   BackgroundWriter writer(lock, options);
-  writer.start(snapshot_of(1));
+  writer.start([&] { did = std::this_thread::get_id(); });
+  Snapshot snapshot = snapshot_of(1);
+  snapshot.copy_tensors = [&, tensors = snapshot.tensors] {
+    copied = std::this_thread::get_id();
+    return tensors;
+  };
+  writer.start(std::move(snapshot));
   writer.wait();
-  EXPECT_EQ(begun, wrote);
+  EXPECT_EQ(begun, did);
+  EXPECT_EQ(begun, copied);
   EXPECT_NE(begun, std::this_thread::get_id());
+}
+
+TEST(BackgroundWriter, ATaskThatThrowsIsToldOfLikeAWrite) {
+  TempFolder folder;
+  const RunLock lock(folder.path());
+  BackgroundWriter writer(lock, {});
+  writer.start([] { throw CapacityError("test.task", "no memory"); });
+  EXPECT_THROW(writer.wait(), CapacityError);
+  writer.start(snapshot_of(1));
+  EXPECT_EQ(writer.wait().size(), 1U);
 }
 
 TEST(BackgroundWriter, CanBeGivenUp) {

@@ -27,11 +27,7 @@ size_t piece_of(const graph::Task& task) { return static_cast<size_t>(std::max(0
 
 Lanes::Lanes(std::unique_ptr<device::Device> device, std::vector<BlockColumns> columns, const StorageSettings& settings,
              std::vector<device::Pace> paces)
-    : device_(std::move(device)),
-      settings_(settings),
-      copy_gate_(std::make_shared<CopyGate>(columns.size())),
-      columns_(std::move(columns)),
-      paces_(std::move(paces)) {}
+    : device_(std::move(device)), settings_(settings), columns_(std::move(columns)), paces_(std::move(paces)) {}
 
 void Lanes::make_storage(const std::vector<at::Tensor>& weights, std::shared_ptr<memory::Budget> device_budget,
                          std::shared_ptr<memory::Budget> host_budget) {
@@ -105,7 +101,6 @@ void Lanes::work(const graph::Task& task, int32_t worker) {
   const auto plan = plan_of(task.step);
   const BlockPlan& of_block = plan->blocks[block];
   device::Pace& pace = paces_[static_cast<size_t>(worker)];
-  copy_gate_->pass(block);
   const auto begin = std::chrono::steady_clock::now();
   int64_t touched = 0;
   switch (task.kind) {

@@ -15,7 +15,6 @@
 #include "headrace/device/device.h"
 #include "headrace/device/pace.h"
 #include "headrace/graph/task_graph.h"
-#include "headrace/policy/copy_gate.h"
 #include "headrace/policy/zenflow/columns.h"
 #include "headrace/policy/zenflow/step_plan.h"
 #include "headrace/policy/zenflow/storage.h"
@@ -34,8 +33,6 @@ class Lanes {
   Storage& storage() { return *storage_; }
   const Storage& storage() const { return *storage_; }
   const StorageSettings& settings() const { return settings_; }
-  // What changes of a block's state pass first.
-  const std::shared_ptr<CopyGate>& copy_gate() const { return copy_gate_; }
   // Once, before the first task. Throws like Storage.
   void make_storage(const std::vector<at::Tensor>& weights, std::shared_ptr<memory::Budget> device_budget,
                     std::shared_ptr<memory::Budget> host_budget);
@@ -65,7 +62,6 @@ class Lanes {
 
   const std::unique_ptr<device::Device> device_;
   const StorageSettings settings_;
-  const std::shared_ptr<CopyGate> copy_gate_;
   std::vector<BlockColumns> columns_;
   std::optional<Storage> storage_;
   std::vector<device::Pace> paces_;  // by host worker

@@ -62,24 +62,17 @@ std::vector<float> window_sum(const SavedBlock& block, const MatrixColumns& matr
   return sum;
 }
 
-void save_matrix(const SavedBlock& block, size_t index, const WindowParts& window, bool is_under_way,
-                 PolicyState& state) {
+// Moments of deferred columns are left for the host's part, as are their masters.
+void save_device_matrix(const SavedBlock& block, size_t index, bool is_under_way, PolicyState& state) {
   const MatrixColumns& matrix = block.columns.matrices[index];
   const model::ParameterSpec& parameter = parameter_at(block, matrix.offset);
   const std::string& name = parameter.name;
   const std::vector<int64_t>& shape = parameter.shape;
   const float* weights = block.weights + matrix.offset;
-  const Side important = important_of(matrix), deferred = deferred_of(matrix);
   const std::span<float> master = state.add<float>("master/" + name, shape);
   std::copy_n(weights, master.size(), master.data());
-  put_side(block.deferred.state.master, matrix, deferred, master);
-  const auto put_moment = [&](const char* kind, const float* of_important, const float* of_deferred) {
-    const std::span<float> moment = state.add<float>(kind + name, shape);
-    put_side(of_important, matrix, important, moment);
-    put_side(of_deferred, matrix, deferred, moment);
-  };
-  put_moment("m/", block.important.m, block.deferred.state.m);
-  put_moment("v/", block.important.v, block.deferred.state.v);
+  put_side(block.important.m, matrix, important_of(matrix), state.add<float>("m/" + name, shape));
+  put_side(block.important.v, matrix, important_of(matrix), state.add<float>("v/" + name, shape));
   const auto put_list = [&]<class T>(const char* kind, std::span<const T> values) {
     std::ranges::copy(values, state.add<T>(kind + name, {static_cast<int64_t>(values.size())}).begin());
   };
@@ -87,11 +80,21 @@ void save_matrix(const SavedBlock& block, size_t index, const WindowParts& windo
   put_list("important/", std::span<const int32_t>(matrix.important));
   put_list("deferred/", std::span<const int32_t>(matrix.deferred));
   put_list("score/", block.scores[index].smoothed());
+  if (is_under_way && !matrix.deferred.empty()) state.put("seen/" + name, shape, weights);
+}
+
+void save_host_matrix(const SavedBlock& block, const MatrixColumns& matrix, const WindowParts& window,
+                      PolicyState& state) {
   if (matrix.deferred.empty()) return;
-  if (is_under_way) state.put("seen/" + name, shape, weights);
+  const model::ParameterSpec& parameter = parameter_at(block, matrix.offset);
+  const Side deferred = deferred_of(matrix);
+  const ColumnState& from = block.deferred.state;
+  put_side(from.master, matrix, deferred, state.added<float>("master/" + parameter.name));
+  put_side(from.m, matrix, deferred, state.added<float>("m/" + parameter.name));
+  put_side(from.v, matrix, deferred, state.added<float>("v/" + parameter.name));
   if (window.parts.empty()) return;
   const std::vector<float> sum = window_sum(block, matrix, window);
-  const std::span<float> whole = state.add<float>("window/" + name, shape);
+  const std::span<float> whole = state.add<float>("window/" + parameter.name, parameter.shape);
   std::ranges::fill(whole, 0.0F);
   put_side(sum.data(), matrix, {matrix.deferred, 0}, whole);
 }
@@ -142,13 +145,24 @@ void restore_matrix(const SavedBlock& block, const MatrixColumns& matrix, const 
 
 }  // namespace
 
-void save_block(const SavedBlock& block, const WindowParts& window, bool is_under_way, PolicyState& state) {
-  for (size_t i = 0; i < block.columns.matrices.size(); ++i) save_matrix(block, i, window, is_under_way, state);
+void save_device_part(const SavedBlock& block, bool is_under_way, PolicyState& state) {
+  for (size_t i = 0; i < block.columns.matrices.size(); ++i) save_device_matrix(block, i, is_under_way, state);
   for (const Vector& vector : block.columns.vectors) save_vector(block, vector, state);
   for (const model::ParameterSpec& parameter : block.spec.parameters) {
     if (parameter.numel == 0 || is_trained(block, parameter)) continue;
     state.put("master/" + parameter.name, parameter.shape, block.weights + parameter.offset);
   }
+}
+
+void save_host_part(const SavedBlock& block, const WindowParts& window, PolicyState& state) {
+  for (const MatrixColumns& matrix : block.columns.matrices) save_host_matrix(block, matrix, window, state);
+}
+
+int64_t extra_saved_bytes(const MatrixColumns& matrix) {
+  constexpr auto kOfChannel = static_cast<int64_t>(sizeof(int64_t) + sizeof(int32_t) + sizeof(double));
+  const int64_t channels = matrix.shape.num_channels() * kOfChannel;
+  if (matrix.deferred.empty()) return channels;
+  return channels + 2 * matrix.shape.num_elements() * static_cast<int64_t>(sizeof(float));
 }
 
 std::vector<Sides> saved_sides(const SavedBlock& block, const StateReader& saved) {

@@ -6,7 +6,7 @@
 //                                      columns are important; only within a window
 //   seen/<name>                        fp32 likewise: the weights that the next forward sees, only where an update is
 //                                      under way, which master/<name> has already
-// The trainer thread, with nothing under way on the lanes; save_block any thread while nothing changes the block.
+// The trainer thread, with nothing under way on the lanes; save_* any thread while nothing changes that part.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,13 @@ struct SavedBlock {
   const DeferredPart& deferred;
 };
 
-// `window`: what the ledger has of it; `is_under_way`: an update is done on the host and not yet merged.
-void save_block(const SavedBlock& block, const WindowParts& window, bool is_under_way, PolicyState& state);
+// What the device has of the block, with room for the rest; `is_under_way`: an update of the host is not yet merged.
+void save_device_part(const SavedBlock& block, bool is_under_way, PolicyState& state);
+// Then the rest; `window`: what the ledger has of it.
+void save_host_part(const SavedBlock& block, const WindowParts& window, PolicyState& state);
+
+// [bytes] of a matrix's tensors, at most, besides what every policy saves.
+int64_t extra_saved_bytes(const MatrixColumns& matrix);
 
 struct Sides {
   std::vector<int32_t> important, deferred;  // channels by position

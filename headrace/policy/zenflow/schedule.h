@@ -65,6 +65,8 @@ class UpdateSchedule {
   void begin_after(int64_t steps);
   // Whether an update of the block is under way.
   bool is_under_way(size_t block) const { return windows_[block].flushed_at >= 0; }
+  // It is, and merges before the next forward.
+  bool is_due_before_forward(size_t block) const { return is_under_way(block) && windows_[block].is_immediate; }
 
  private:
   struct Window {

@@ -59,7 +59,8 @@ ZenFlow::ZenFlow(const model::Model& model, std::unique_ptr<device::Device> devi
       device_budget_(std::make_shared<memory::Budget>("device", settings_.device_budget, "--device-budget")),
       host_budget_(std::make_shared<memory::Budget>("host", settings_.host_budget, "--host-budget")),
       schedule_(settings_.schedule, static_cast<int32_t>(model.num_blocks())),
-      staleness_(2 * longest_interval()) {
+      staleness_(2 * longest_interval()),
+      copy_gate_(std::make_shared<CopyGate>(model.blocks().size())) {
   validate();
   const double worker_bytes_per_s = settings_.host_bytes_per_s / settings_.host_workers;
   lanes_ = std::make_shared<zenflow::Lanes>(
@@ -169,7 +170,7 @@ void ZenFlow::run_compute(const graph::Task& task) {
   const zenflow::BlockPlan& plan = plan_->blocks[block];
   const bool changes_state =
       task.kind == TaskKind::kDeviceUpdate || task.kind == TaskKind::kMerge || task.kind == TaskKind::kAdopt;
-  if (changes_state) lanes_->copy_gate()->pass(block);
+  if (changes_state) copy_gate_->pass(block, plan_->number);
   switch (task.kind) {
     case TaskKind::kReduce:
       return split(block, piece, task.slot);
@@ -195,7 +196,10 @@ void ZenFlow::split(size_t block, size_t piece, int32_t slot) {
   if (piece == 0) {
     squared_norms_[block] = optim::squared_norm(trained_.groups[block], lanes_->storage().blocks()[block].gradients);
     const bool is_sound = std::isfinite(result_->loss_sum) && std::isfinite(squared_norms_[block]);
-    if (!is_sound && !settings_.optimizer.skips_non_finite) throw NonFinite();
+    if (!is_sound && !settings_.optimizer.skips_non_finite) {
+      executor_->wait_for_release();  // the end of the run would leave a copy of the step before without its updates
+      throw NonFinite();
+    }
     split_undeferred(device_block(block), states_[block].scores);
   }
   if (columns()[block].pieces.empty()) return;

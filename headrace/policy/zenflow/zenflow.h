@@ -56,6 +56,7 @@ class ZenFlow final : public Policy {
   std::span<const model::BlockBuffers> blocks() const override { return lanes_->storage().blocks(); }
   const std::vector<std::string>& trained_parameters() const override { return trained_.parameters; }
   int64_t state_numel() const override { return trained_.state_numel; }
+  int64_t saved_bytes() const override;
   std::shared_ptr<memory::Arena> arena() const override { return arena_; }
   // Windows, selection and updates under way are in the state. Restored with another S, k or window sum: a window under
   // way ends at the latest after the new S steps; where other columns would be important, the window under way is
@@ -127,6 +128,7 @@ class ZenFlow final : public Policy {
   void run_settling(const graph::ZenflowShape& shape);
   // Saved and restored, with nothing under way.
   zenflow::SavedBlock saved_block(size_t block);
+  bool is_due_before_forward() const;
   Json block_facts(size_t block) const;
   void restore_schedule(const Json& facts);
   void require_bounded(size_t block) const;
@@ -152,6 +154,7 @@ class ZenFlow final : public Policy {
   std::optional<ComputeLane> compute_;
   zenflow::UpdateSchedule schedule_;
   zenflow::StalenessGuard staleness_;
+  const std::shared_ptr<CopyGate> copy_gate_;  // for what the compute lane changes
   std::vector<BlockState> states_;
   std::vector<double> squared_norms_;            // by block, of this step's gradient
   std::shared_ptr<zenflow::StepPlan> plan_;      // of the step under way

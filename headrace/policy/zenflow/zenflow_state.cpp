@@ -1,5 +1,9 @@
 // What a checkpoint holds of a ZenFlow run: columns (saved_columns.h) and, as facts, what the schedule, the windows and
 // the measures of staleness need to go on.
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -35,7 +39,6 @@ struct Books {
   zenflow::BlockColumns columns;
   std::vector<zenflow::ColumnScore> scores;
   zenflow::WindowParts window;
-  bool is_under_way;
 };
 
 bool are_as_many(const std::vector<Sides>& sides, const zenflow::BlockColumns& block) {
@@ -54,32 +57,60 @@ zenflow::SavedBlock ZenFlow::saved_block(size_t block) {
           storage.important(block), storage.deferred(block)};
 }
 
-// Drained and settled, only updates that wait for their merge and windows are under way.
+// The device's parts are copied first, which its next updates wait for; then the host's, when its work under way has
+// ended: until then it begins none of the steps to come.
 StateCopy ZenFlow::begin_save() {
-  finish_updates();
+  if (is_due_before_forward()) finish_updates();
   StateCopy copy;
   Json blocks = Json::array();
-  const std::shared_ptr<CopyGate> gate = CopyGate::close(lanes_->copy_gate());
+  std::vector<std::function<void(PolicyState&)>> host_parts;
+  const std::shared_ptr<CopyGate> gate = CopyGate::close(copy_gate_, num_steps_);
+  executor_->hold_host_work();
+  const std::shared_ptr<graph::Executor> held(&*executor_, [](auto* executor) { executor->release_host_work(); });
   for (size_t i = 0; i < states_.size(); ++i) {
     const bool is_under_way = schedule_.is_under_way(i) && !columns()[i].pieces.empty();
-    const auto books =
-        std::make_shared<Books>(columns()[i], states_[i].scores, states_[i].ledger.so_far(), is_under_way);
-    const zenflow::SavedBlock now = saved_block(i);
-    copy.blocks.push_back([gate, i, now, books](PolicyState& state) {
-      const zenflow::SavedBlock block{now.spec,    books->columns, books->scores,
-                                      now.weights, now.important,  now.deferred};
-      save_block(block, books->window, books->is_under_way, state);
+    const auto books = std::make_shared<Books>(columns()[i], states_[i].scores, states_[i].ledger.so_far());
+    const auto block = [now = saved_block(i), books] {
+      return zenflow::SavedBlock{now.spec, books->columns, books->scores, now.weights, now.important, now.deferred};
+    };
+    copy.parts.push_back([gate, i, block, is_under_way](PolicyState& state) {
+      save_device_part(block(), is_under_way, state);
       gate->open(i);
+    });
+    host_parts.push_back([held, steps = num_steps_, i, block, books](PolicyState& state) {
+      held->wait_for_steps(steps);
+      save_host_part(block(), books->window, state);
+      held->release_host_work(static_cast<int32_t>(i));
     });
     blocks.push_back(block_facts(i));
   }
-  copy.gate = lanes_->copy_gate();
+  std::ranges::move(host_parts, std::back_inserter(copy.parts));
+  copy.parts.push_back([held](PolicyState&) { held->release_host_work(); });
+  copy.gate = copy_gate_;
   copy.facts = {{"kind", "zenflow"},
                 {"updates", num_updates_},
                 {"schedule", schedule_.to_json()},
                 {"staleness", staleness_.to_json()},
                 {"blocks", std::move(blocks)}};
   return copy;
+}
+
+int64_t ZenFlow::saved_bytes() const {
+  int64_t bytes = Policy::saved_bytes();
+  for (size_t i = 0; i < states_.size(); ++i) {
+    for (const zenflow::MatrixColumns& matrix : columns()[i].matrices) {
+      bytes += zenflow::extra_saved_bytes(matrix);
+    }
+  }
+  return bytes;
+}
+
+// Something that the next forward waits for: it is brought up before the state is what a later run can begin with.
+bool ZenFlow::is_due_before_forward() const {
+  for (size_t i = 0; i < states_.size(); ++i) {
+    if (states_[i].has_adopted || schedule_.is_due_before_forward(i)) return true;
+  }
+  return false;
 }
 
 Json ZenFlow::block_facts(size_t block) const {

@@ -1,0 +1,160 @@
+// What a copy of the training state asks of the executor: that steps end, and that later ones do not begin their host
+// work before it is made.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <latch>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "headrace/base/errors.h"
+#include "headrace/graph/exact_overlap_step.h"
+#include "headrace/graph/no_overlap_step.h"
+#include "tests/graph/equal_blocks.h"
+#include "tests/graph/recorded_run.h"
+
+namespace headrace::graph {
+namespace {
+
+using std::chrono::milliseconds;
+
+bool has_ended(const std::future<void>& future) {
+  return future.wait_for(milliseconds(0)) == std::future_status::ready;
+}
+
+// Of a step after which nothing of the next one needs its updates.
+StepGraph independent_step() {
+  StepGraph step = exact_overlap_step(equal_blocks(4));
+  step.from_previous.clear();
+  return step;
+}
+
+TEST(ExecutorCopy, ItWaitsForTheStepsItNamesAndNoOthers) {
+  std::latch first(1), second(1);
+  Executor executor(all_lanes(1), [&](const Task& task, int32_t) {
+    if (task.kind == TaskKind::kHostUpdate) (task.step == 0 ? first : second).wait();
+  });
+  EXPECT_EQ(executor.num_steps(), 0);
+  executor.wait_for_steps(0);
+  for (int64_t step = 0; step < 2; ++step) executor.run_step(independent_step());
+  EXPECT_EQ(executor.num_steps(), 2);
+  const auto waits = std::async(std::launch::async, [&] { executor.wait_for_steps(1); });
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_FALSE(has_ended(waits));
+  first.count_down();
+  waits.wait();  // while the second step's updates stand
+  second.count_down();
+  executor.drain();
+}
+
+TEST(ExecutorCopy, WhatHasEndedHasEndedWhateverFailsLater) {
+  Executor executor(all_lanes(1), [&](const Task& task, int32_t) {
+    if (task.step == 1) throw DeviceError("test.work", "the second step failed.");
+  });
+  executor.run_step(independent_step());
+  executor.drain();
+  EXPECT_THROW(executor.run_step(independent_step()), DeviceError);
+  executor.wait_for_steps(1);
+  EXPECT_THROW(executor.wait_for_steps(2), DeviceError);
+  EXPECT_THROW(executor.drain(), DeviceError);
+}
+
+TEST(ExecutorCopy, AFailureWakesWhoWaits) {
+  std::latch begins(1);
+  Executor executor(all_lanes(1), [&](const Task& task, int32_t) {
+    if (task.kind != TaskKind::kHostUpdate) return;
+    begins.wait();
+    throw DeviceError("test.work", "an update failed.");
+  });
+  executor.run_step(independent_step());
+  auto waits = std::async(std::launch::async, [&] { executor.wait_for_steps(1); });
+  std::this_thread::sleep_for(milliseconds(5));
+  begins.count_down();
+  EXPECT_THROW(waits.get(), DeviceError);
+}
+
+TEST(ExecutorCopy, WhoWaitsForALaneThatHangsLearnsWhichItIs) {
+  ExecutorSettings settings = all_lanes(1);
+  settings.deadline_s = 0.05;
+  std::latch ends(1);
+  Executor executor(settings, [&](const Task& task, int32_t) {
+    if (task.kind == TaskKind::kHostUpdate && task.step == 0) ends.wait();
+  });
+  executor.run_step(independent_step());
+  try {
+    executor.wait_for_steps(1);
+    ADD_FAILURE() << "nothing hung";
+  } catch (const RunError& error) {
+    EXPECT_NE(std::string(error.what()).find("host_update"), std::string::npos) << error.what();
+  }
+  ends.count_down();
+}
+
+// Steps go on, their copies too; their updates stand until their block is released, those of earlier steps do not.
+TEST(ExecutorCopy, HeldHostWorkWaitsForItsBlock) {
+  std::latch first(1);
+  std::mutex mutex;
+  std::set<std::pair<int64_t, int32_t>> updated;  // step, block
+  Executor executor(all_lanes(1), [&](const Task& task, int32_t) {
+    if (task.kind != TaskKind::kHostUpdate) return;
+    if (task.step == 0) first.wait();
+    const std::lock_guard lock(mutex);
+    updated.emplace(task.step, task.block);
+  });
+  const auto num_updated = [&](int64_t step) {
+    const std::lock_guard lock(mutex);
+    return std::ranges::count_if(updated, [&](const auto& each) { return each.first == step; });
+  };
+  executor.run_step(independent_step());
+  executor.hold_host_work();
+  for (int64_t step = 1; step < 3; ++step) executor.run_step(independent_step());
+  first.count_down();
+  executor.wait_for_steps(1);  // though the lane has work of later steps that is due
+  std::this_thread::sleep_for(milliseconds(20));
+  EXPECT_EQ(num_updated(0), 4);
+  EXPECT_EQ(num_updated(1) + num_updated(2), 0);
+  executor.release_host_work(2);
+  while (num_updated(1) + num_updated(2) < 2) std::this_thread::sleep_for(milliseconds(1));
+  std::this_thread::sleep_for(milliseconds(20));
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_TRUE(updated.contains({1, 2}) && updated.contains({2, 2}));
+    EXPECT_EQ(updated.size(), 6u);
+  }
+  auto released = std::async(std::launch::async, [&] { executor.wait_for_release(); });
+  EXPECT_FALSE(has_ended(released));
+  executor.release_host_work();
+  released.get();
+  executor.drain();
+  EXPECT_EQ(num_updated(1) + num_updated(2), 8);
+}
+
+TEST(ExecutorCopy, AnotherHoldWaitsForTheEndOfTheFirst) {
+  std::atomic<int> num_updates = 0;
+  Executor executor(all_lanes(1),
+                    [&](const Task& task, int32_t) { num_updates += task.kind == TaskKind::kHostUpdate; });
+  executor.hold_host_work();
+  auto second = std::async(std::launch::async, [&] { executor.hold_host_work(); });
+  std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_FALSE(has_ended(second));
+  executor.release_host_work();
+  second.get();
+  executor.run_step(independent_step());
+  std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(num_updates, 0);
+  executor.release_host_work();
+  executor.drain();
+  EXPECT_EQ(num_updates, 4);
+}
+
+TEST(ExecutorCopy, AnExecutorThatHoldsWorkEnds) {
+  Executor executor(all_lanes(2), [](const Task&, int32_t) {});
+  executor.hold_host_work();
+  executor.run_step(independent_step());
+}
+
+}  // namespace
+}  // namespace headrace::graph
