@@ -77,15 +77,16 @@ void remove_entry(const fs::path& path) {
 }
 
 // Makes the folder, or removes what an earlier run wrote there; what others put beside it stays. Half of a model is
-// never taken for one, nor is a run that is half removed taken for something else.
+// never taken for one, nor is a run that is half removed taken for something else, not after a power loss either.
 void make_empty(const fs::path& folder) {
   os::create_folders(folder);
   hide_model(folder);
   std::vector<std::string> names = names_in(folder);
-  std::ranges::stable_partition(names, [](const std::string& name) { return !is_mark_of_run(name); });
-  for (const std::string& name : names) {
-    if (is_record(name) || checkpoint::is_exported_file(name)) remove_entry(folder / name);
-  }
+  std::erase_if(names, [](const std::string& name) { return !is_record(name) && !checkpoint::is_exported_file(name); });
+  const auto marks = std::ranges::stable_partition(names, [](const auto& name) { return !is_mark_of_run(name); });
+  for (auto name = names.begin(); name != marks.begin(); ++name) remove_entry(folder / *name);
+  if (!marks.empty()) os::sync_folder(folder);
+  for (const std::string& mark : marks) remove_entry(folder / mark);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// The disk is full or bad, or the process dies, at each call of an export.
+// The disk is full or bad, the process dies or the power goes at each call of an export.
 #include <gtest/gtest.h>
 
 #include "headrace/checkpoint/export.h"
@@ -60,6 +60,7 @@ class ExportFault : public ::testing::Test {
     fault::EachCall calls(trial("over an earlier one", before, can_exchange));
     calls.with_a_bad_disk();
     calls.with_a_death();
+    calls.with_a_power_loss();
   }
 
   const model::Model model_;
@@ -71,6 +72,7 @@ TEST_F(ExportFault, OfAFirstOneLeavesAllOfItOrNothing) {
   fault::EachCall calls(trial("a first one", [](const fs::path&) {}));
   calls.with_a_bad_disk();
   calls.with_a_death();
+  calls.with_a_power_loss();
 }
 
 TEST_F(ExportFault, OfASecondOneLeavesOneOfThem) { replace(true); }

@@ -1,4 +1,4 @@
-// Something that writes, with a bad disk or a death at each of its calls.
+// Something that writes, with a bad disk, a death or a power loss at each of its calls.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -15,6 +15,7 @@
 #include "tests/fault/child_process.h"
 #include "tests/fault/memory_folder.h"
 #include "tests/fault/numbered_files.h"
+#include "tests/fault/power_loss_files.h"
 #include "tests/fault/record.h"
 
 namespace headrace::fault {
@@ -85,7 +86,8 @@ class EachCall {
         }
         EXPECT_FALSE(text.empty() && is_essential(calls_[at]));
         if (!text.empty()) expect_clear(text, disk_fault, run);
-        finish(run, disk_fault.name, at, text.empty(), text.empty() ? "no error, " : "an error that names the path, ");
+        finish(run, disk_fault.name, calls_[at], text.empty(),
+               text.empty() ? "no error, " : "an error that names the path, ");
       }
     }
   }
@@ -105,7 +107,31 @@ class EachCall {
           return 0;
         });
         ASSERT_EQ(child.wait(), kKilled);
-        finish(run, name, at, false, "");
+        finish(run, name, calls_[at], false, "");
+      }
+    }
+  }
+
+  // Before it, and after the last, with every fate of what was not synced.
+  void with_a_power_loss() {
+    for (int64_t at = 0; at <= std::ssize(calls_); ++at) {
+      const bool is_done = at == std::ssize(calls_);
+      const std::string call = is_done ? "after the last" : calls_[at];
+      const std::filesystem::path run = fresh();
+      PowerLossFiles disk(run);
+      {
+        NumberedFiles files({Plan::What::kFailFromThen, at, EIO, trial_.can_exchange}, disk);
+        const os::FileSystemScope scope(files);
+        const bool has_failed = !text_of_act(run).empty();
+        EXPECT_TRUE(has_failed == !is_done || !is_essential(call)) << call;
+      }
+      std::filesystem::remove_all(run);
+      for (const Fate& fate : fates()) {
+        SCOPED_TRACE(trial_.where + ", call " + std::to_string(at) + " " + call + ", " + fate.name + " " +
+                     std::to_string(fate.survival.seed));
+        restore(disk.left(fate.survival), run);
+        finish(run, fate.name, call, is_done, "");
+        std::filesystem::remove_all(run);
       }
     }
   }
@@ -126,11 +152,11 @@ class EachCall {
     }
     return "";
   }
-  void finish(const std::filesystem::path& run, const char* fault, int64_t at, bool is_done,
+  void finish(const std::filesystem::path& run, const std::string& fault, const std::string& call, bool is_done,
               const std::string& said) const {
     Outcome outcome = trial_.look(run, is_done);
     outcome.happened = said + outcome.happened;
-    record(fault, trial_.where, calls_[at], outcome);
+    record(fault, trial_.where, call, outcome);
     UnsyncedFiles files;
     const os::FileSystemScope scope(files);
     if (trial_.after) trial_.after(run);

@@ -34,6 +34,20 @@ std::string left_of(const std::string& bytes, const std::string& synced, Surviva
 
 }  // namespace
 
+std::vector<Fate> fates() {
+  using Names = Survival::Names;
+  using Bytes = Survival::Bytes;
+  std::vector<Fate> all = {{"power lost, nothing unsynced survives", {Names::kLost, Bytes::kLost}},
+                           {"power lost, names survive and bytes do not", {Names::kKept, Bytes::kLost}},
+                           {"power lost, names survive and half of the bytes", {Names::kKept, Bytes::kHalf}},
+                           {"power lost, names and lengths survive, bytes are zeros", {Names::kKept, Bytes::kZeros}},
+                           {"power lost, bytes survive and names do not", {Names::kLost, Bytes::kKept}}};
+  for (uint64_t seed = 1; seed <= 6; ++seed) {
+    all.push_back({"power lost, chance decides for each name and file", {Names::kRandom, Bytes::kRandom, seed}});
+  }
+  return all;
+}
+
 PowerLossFiles::PowerLossFiles(fs::path root) : root_(std::move(root)) {
   scan(root_);
   folders_ = synced_folders_;

@@ -27,6 +27,13 @@ struct Survival {
   uint64_t seed = 0;  // for kRandom, which decides anew for each name and each file
 };
 
+struct Fate {
+  std::string name;  // for people
+  Survival survival;
+};
+// Those that the tests try.
+std::vector<Fate> fates();
+
 class PowerLossFiles : public os::FileSystem {
  public:
   // Everything under `root` is taken as synced.

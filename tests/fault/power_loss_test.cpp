@@ -16,23 +16,6 @@ namespace {
 using Names = Survival::Names;
 using Bytes = Survival::Bytes;
 
-struct Fate {
-  std::string name;  // for people
-  Survival survival;
-};
-
-std::vector<Fate> fates() {
-  std::vector<Fate> all = {{"power lost, nothing unsynced survives", {Names::kLost, Bytes::kLost}},
-                           {"power lost, names survive and bytes do not", {Names::kKept, Bytes::kLost}},
-                           {"power lost, names survive and half of the bytes", {Names::kKept, Bytes::kHalf}},
-                           {"power lost, names and lengths survive, bytes are zeros", {Names::kKept, Bytes::kZeros}},
-                           {"power lost, bytes survive and names do not", {Names::kLost, Bytes::kKept}}};
-  for (uint64_t seed = 1; seed <= 6; ++seed) {
-    all.push_back({"power lost, chance decides for each name and file", {Names::kRandom, Bytes::kRandom, seed}});
-  }
-  return all;
-}
-
 class PowerLoss : public testing::TestWithParam<Scenario> {};
 
 TEST_P(PowerLoss, AtEachCallAndAfterTheLast) {

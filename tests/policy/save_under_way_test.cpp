@@ -17,6 +17,7 @@
 #include "headrace/device/emulated.h"
 #include "headrace/policy/offload.h"
 #include "headrace/policy/zenflow/zenflow.h"
+#include "tests/fault/record.h"
 #include "tests/policy/relay.h"
 
 namespace headrace::policy {
@@ -200,6 +201,9 @@ TEST_F(SaveUnderWayTest, ALaneThatFailsEndsTheCopy) {
     EXPECT_THROW(copies.get(), DeviceError);
     EXPECT_THROW(policy->finish_updates(), DeviceError);
     barrier_->open();
+    fault::record("the link to the device breaks", "a save, while updates of its step are under way", "",
+                  {"the run ends at once with the device's own error, the save is given up",
+                   "the steps since the last checkpoint"});
   }
 }
 
@@ -226,6 +230,8 @@ TEST_F(SaveUnderWayTest, ARunThatEndsWithTheNextStepLeavesTheCopyWhole) {
     copies.get();
     opens.get();
     expect_equal_states(later, at_once);
+    fault::record("a gradient is not finite", "the step after a save, while updates of the saved one are under way", "",
+                  {"the run ends, the save is completed", "nothing but that step"});
   }
 }
 

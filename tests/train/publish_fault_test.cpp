@@ -1,5 +1,5 @@
-// The disk is full or bad, or the process dies, at each call by which a run puts its finished model where it is found,
-// and at each call by which --overwrite takes an earlier run away.
+// The disk is full or bad, the process dies or the power goes at each call by which a run puts its finished model where
+// it is found, and at each call by which --overwrite takes an earlier run away.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -74,6 +74,20 @@ TEST(PublishFault, ABadDiskLeavesOneModelOrNone) { fault::EachCall(publication()
 
 TEST(PublishFault, ADeathLeavesOneModelOrNone) { fault::EachCall(publication()).with_a_death(); }
 
+// The new model is written and synced by then (tests/checkpoint/export_fault_test.cpp).
+TEST(PublishFault, APowerLossLeavesOneModelOrNone) {
+  fault::Trial trial = publication();
+  trial.before = [before = trial.before](const fs::path& run) {
+    before(run);
+    put_new_model(run / "made");
+  };
+  trial.act = [](const fs::path& run) {
+    RunFolder folder(config_of(run), {}, {}, 0);
+    folder.publish_model(run / "made");
+  };
+  fault::EachCall(std::move(trial)).with_a_power_loss();
+}
+
 fault::Trial replacement() {
   fault::Trial trial = publication();
   trial.where = "the start of a run with --overwrite";
@@ -95,6 +109,8 @@ fault::Trial replacement() {
 TEST(PublishFault, ABadDiskWhileOverwritingLeavesNoHalfModel) { fault::EachCall(replacement()).with_a_bad_disk(); }
 
 TEST(PublishFault, ADeathWhileOverwritingLeavesNoHalfModel) { fault::EachCall(replacement()).with_a_death(); }
+
+TEST(PublishFault, APowerLossWhileOverwritingLeavesNoHalfModel) { fault::EachCall(replacement()).with_a_power_loss(); }
 
 }  // namespace
 }  // namespace headrace::train
