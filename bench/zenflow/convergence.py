@@ -2,7 +2,8 @@
 """What ZenFlow's deferral costs in held-out loss at equal tokens, beside AdamW, over seeds.
 
     .deps/venv/bin/python bench/zenflow/convergence.py scratch      a small model from random weights on real text
-    .deps/venv/bin/python bench/zenflow/convergence.py finetune     the demo's fine-tune of SmolLM2-135M
+    .deps/venv/bin/python bench/zenflow/convergence.py finetune     the demo's fine-tune of SmolLM2-135M, 50 steps
+    .deps/venv/bin/python bench/zenflow/convergence.py longer       the same of 200 steps with half the batch
     .deps/venv/bin/python bench/zenflow/convergence.py plot         bench/results/zenflow_convergence.png from the CSV
 
 Every run is one line of bench/results/zenflow_convergence.csv as soon as it has ended; runs that are there are not
@@ -32,8 +33,8 @@ INTERVALS = (1, 2, 4, 8, 16)
 RATIOS = (0.01, 0.05, 0.1, 0.2)
 # Exact steps before deferral. From random weights the first steps are what deferral disturbs most: ZeRO-Offload's
 # delayed update (arXiv 2101.06840) waits about as long.
-WARM = {"scratch": 40, "finetune": 1}
-RATE = {"scratch": "plain", "finetune": "linear"}  # of deferred updates: the best one of each study
+WARM = {"scratch": 40, "finetune": 1, "longer": 1}
+RATE = {"scratch": "plain", "finetune": "linear", "longer": "linear"}  # of deferred updates: the best one of each study
 
 # 1.9 M parameters over single bytes: small enough for many runs, deep enough to be a transformer.
 SHAPE = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "vocab_size": 258, "hidden_size": 192,
@@ -88,13 +89,14 @@ def scratch_settings(folder):
             "--min-lr-ratio", 0.1, "--epochs", 100]
 
 
-def finetune_settings(_):
+def finetune_settings(_, batch=16):
     return ["--model", DEMO / "SmolLM2-135M-Instruct", "--data", DEMO / "train.jsonl", "--eval-data",
-            DEMO / "heldout.jsonl", "--batch", 16, "--max-length", 256, "--schedule", "cosine"]
+            DEMO / "heldout.jsonl", "--batch", batch, "--max-length", 256, "--schedule", "cosine"]
 
 
 STUDIES = {"scratch": {"settings": scratch_settings, "steps": 150, "lr": 1e-3, "warmup": 15},
-           "finetune": {"settings": finetune_settings, "steps": 50, "lr": 3e-5, "warmup": 5}}
+           "finetune": {"settings": finetune_settings, "steps": 50, "lr": 3e-5, "warmup": 5},
+           "longer": {"settings": lambda _: finetune_settings(_, batch=8), "steps": 200, "lr": 3e-5, "warmup": 5}}
 
 
 def plan(study):
@@ -105,8 +107,9 @@ def plan(study):
     def zenflow(interval, topk, rate, seed):
         return run_of("zenflow", interval, topk, rate, seed, WARM[study])
 
+    if study == "longer":
+        return [run for seed in SEEDS for run in (run_of("adamw", 1, 1, "plain", seed, 1), zenflow(4, 0.1, "linear", seed))]
     runs = [run_of("adamw", 1, 1, "plain", seed, 1) for seed in SEEDS]
-
     if study == "finetune":
         runs += [zenflow(4, 0.1, rate, 1) for rate in ("plain", "linear", "sqrt")]
         runs += [zenflow(4, 0.1, "linear", seed) for seed in SEEDS]

@@ -1,4 +1,5 @@
 #include "headrace/device/cpu.h"
+#include "headrace/os/affinity.h"
 
 #include <cstring>
 
@@ -16,7 +17,7 @@ class CpuDevice : public Device {
   const Cores& cores() const override { return cores_; }
 
  private:
-  const Cores cores_{.compute = allowed_cores(), .host = allowed_cores()};
+  const Cores cores_{.compute = os::allowed_cores(), .host = os::allowed_cores()};
 };
 
 }  // namespace

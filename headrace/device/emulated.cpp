@@ -7,6 +7,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/base/units.h"
 #include "headrace/device/pace.h"
+#include "headrace/os/affinity.h"
 
 namespace headrace::device {
 namespace {
@@ -27,7 +28,7 @@ std::string text_of(const Rate& rate) {
 }
 
 Cores checked(const Cores& cores) {
-  const std::vector<int> allowed = allowed_cores();
+  const std::vector<int> allowed = os::allowed_cores();
   if (cores.compute.empty() && cores.host.empty()) return split(allowed);
   for (const auto* list : {&cores.compute, &cores.host}) {
     if (list->empty()) {

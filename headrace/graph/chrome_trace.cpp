@@ -28,6 +28,7 @@ OrderedJson slice(const Task& task, const TaskRun& run, int32_t track) {
   }
   if (task.micro_batch != kWholeStep) args["micro_batch"] = task.micro_batch;
   if (task.bytes != 0) args["bytes"] = task.bytes;
+  if (task.staleness != kNoStaleness) args["staleness"] = task.staleness;
   return {{"ph", "X"},
           {"name", name},
           {"cat", name_of(task.kind)},

@@ -48,37 +48,36 @@ void Executor::drain() {
   state_->wait(lock, [&] { return state_->num_left == 0; });
 }
 
-int64_t Executor::num_steps() const {
-  const State::Lock lock(state_->mutex);
-  return state_->num_steps;
-}
-
-void Executor::wait_for_steps(int64_t count) {
-  State::Lock lock(state_->mutex);
-  state_->wait_besides(lock, [&] { return state_->have_ended(count); });
-}
-
-void Executor::hold_host_work() {
-  State::Lock lock(state_->mutex);
-  state_->wait_besides(lock, [&] { return !state_->is_holding(); });
-  state_->held_from = state_->num_steps;
-}
-
-void Executor::release_host_work(int32_t block) {
-  const State::Lock lock(state_->mutex);
-  if (!state_->is_holding()) return;
-  state_->released.insert(block);
-  state_->release_held();
-}
-
-void Executor::release_host_work() {
-  const State::Lock lock(state_->mutex);
-  state_->end_hold();
-}
+std::shared_ptr<Executor::HeldWork> Executor::hold_host_work() { return std::make_shared<HeldWork>(state_); }
 
 void Executor::wait_for_release() {
   State::Lock lock(state_->mutex);
   state_->wait_besides(lock, [&] { return !state_->is_holding(); });
+}
+
+Executor::HeldWork::HeldWork(std::shared_ptr<State> state) : state_(std::move(state)) {
+  State::Lock lock(state_->mutex);
+  state_->wait_besides(lock, [&] { return !state_->is_holding(); });
+  first_step_ = state_->held_from = state_->num_steps;
+}
+
+Executor::HeldWork::~HeldWork() { release(); }
+
+void Executor::HeldWork::wait_for_earlier() {
+  State::Lock lock(state_->mutex);
+  state_->wait_besides(lock, [&] { return state_->have_ended(first_step_); });
+}
+
+void Executor::HeldWork::release(int32_t block) {
+  const State::Lock lock(state_->mutex);
+  if (is_released_) return;
+  state_->released.insert(block);
+  state_->release_held();
+}
+
+void Executor::HeldWork::release() {
+  const State::Lock lock(state_->mutex);
+  if (!std::exchange(is_released_, true)) state_->end_hold();
 }
 
 double Executor::stall_s() const {

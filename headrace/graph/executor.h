@@ -1,7 +1,6 @@
 // Runs steps for real: one thread a lane, the compute lane on the calling thread, events between lanes. What a task
 // does is the policy's; when it may start is the graph's, in the order the simulator uses (ready_queue.h).
-// One owner: the trainer thread constructs, runs, drains and destroys it. What a copy of the state needs (num_steps and
-// below it) is for any thread.
+// One owner: the trainer thread constructs, runs, drains and destroys it.
 #pragma once
 
 #include <array>
@@ -60,16 +59,11 @@ class Executor {
   // Returns when every task of every step has ended. Throws like run_step.
   void drain();
 
-  // Handed over so far.
-  int64_t num_steps() const;
-  // Returns when every task of the first `count` of them has ended, even if a later step failed. Throws like run_step.
-  void wait_for_steps(int64_t count);
-  // From now on no host worker begins a task of a step that has not been handed over yet, until its block is released
-  // or all are; tasks of steps before go on. Waits for the end of an earlier hold.
-  void hold_host_work();
-  void release_host_work(int32_t block);
-  void release_host_work();
-  // Returns when nothing is held. Throws like run_step.
+  class HeldWork;
+  // For a copy of what host workers change: from now on they begin no task of a step that has not been handed over yet,
+  // until its block is released; tasks of steps before go on. Waits for the end of an earlier hold. Throws likewise.
+  std::shared_ptr<HeldWork> hold_host_work();
+  // Returns when nothing is held. Throws likewise.
   void wait_for_release();
 
   // [s] the compute lane waited inside run_step since construction.
@@ -85,6 +79,25 @@ class Executor {
  private:
   struct State;
   std::shared_ptr<State> state_;
+};
+
+// Any thread; may outlive its executor. Its end releases everything.
+class Executor::HeldWork {
+ public:
+  explicit HeldWork(std::shared_ptr<State> state);
+  ~HeldWork();
+  HeldWork(const HeldWork&) = delete;
+  HeldWork& operator=(const HeldWork&) = delete;
+
+  // Returns when every task of the steps before has ended, even if a later step failed. Throws like run_step.
+  void wait_for_earlier();
+  void release(int32_t block);
+  void release();
+
+ private:
+  const std::shared_ptr<State> state_;
+  bool is_released_ = false;
+  int64_t first_step_;  // that is held
 };
 
 }  // namespace headrace::graph

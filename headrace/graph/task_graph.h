@@ -11,10 +11,11 @@
 
 namespace headrace::graph {
 
-inline constexpr int32_t kWholeModel = -1;  // block of a task that concerns no single block
-inline constexpr int32_t kWholeStep = -1;   // micro-batch of a task done once a step
-inline constexpr int32_t kWholeBlock = -1;  // piece of a task that concerns all of a block
-inline constexpr int32_t kNoSlot = -1;      // slot of a task that fills or empties no shared buffer
+inline constexpr int32_t kWholeModel = -1;   // block of a task that concerns no single block
+inline constexpr int32_t kWholeStep = -1;    // micro-batch of a task done once a step
+inline constexpr int32_t kWholeBlock = -1;   // piece of a task that concerns all of a block
+inline constexpr int64_t kNoStaleness = -1;  // of a task that brings no gradient's update into the weights
+inline constexpr int32_t kNoSlot = -1;       // slot of a task that fills or empties no shared buffer
 
 struct Task {
   TaskKind kind = TaskKind::kForward;
@@ -23,10 +24,11 @@ struct Task {
   int32_t micro_batch = kWholeStep;
   int32_t piece = kWholeBlock;  // a range of the block's rows
   int64_t step = 0;
-  int64_t bytes = 0;       // moved over a link, or touched by a host update; 0 for computation
-  int64_t deadline = 0;    // rank, within its step, of the forward that needs it first; smaller is needed earlier
-  int64_t due_steps = 0;   // [steps] after its own in which its deadline counts
-  double cost_s = 0;       // [s] estimate, see assign_costs
+  int64_t bytes = 0;      // moved over a link, or touched by a host update; 0 for computation
+  int64_t deadline = 0;   // rank, within its step, of the forward that needs it first; smaller is needed earlier
+  int64_t due_steps = 0;  // [steps] after its own in which its deadline counts
+  double cost_s = 0;      // [s] estimate, see assign_costs
+  int64_t staleness = kNoStaleness;  // [steps] from its oldest gradient to the forward that first sees it
   int32_t slot = kNoSlot;  // which of the device's shared buffers it fills or empties, where the builder says so
 };
 

@@ -152,7 +152,7 @@ class Builder {
 
   void add_merges(const ZenflowBlock& block, int32_t b) {
     for (int32_t p = 0; p < block.num_pieces; ++p) {
-      const int32_t fetch = stage(TaskKind::kFetch, TaskKind::kMerge, {b, p}, block.weight_bytes);
+      const int32_t fetch = stage(TaskKind::kFetch, TaskKind::kMerge, {b, p}, block.weight_bytes, block.staleness);
       if (block.flushes && !updates_[at(b)].empty()) {
         step_.graph.connect(updates_[at(b)][at(p)], fetch);  // a settling step's own
       } else {
@@ -247,9 +247,10 @@ class Builder {
 
   // A copy that fills a buffer and the compute task that empties it; returns the copy. All that the step before staged
   // was emptied before its norm, after which alone there is something to adopt.
-  int32_t stage(TaskKind fill, TaskKind empty, Piece piece, int64_t bytes) {
+  int32_t stage(TaskKind fill, TaskKind empty, Piece piece, int64_t bytes, int64_t staleness = kNoStaleness) {
     Task filling = make(fill, LaneKind::kH2d, piece, bytes);
     Task emptying = make(empty, LaneKind::kCompute, piece);
+    emptying.staleness = staleness;
     filling.deadline = num_staged_;
     filling.slot = emptying.slot = num_staged_++ % shape_.staging_slots;
     int32_t& last = staged_[at(filling.slot)];

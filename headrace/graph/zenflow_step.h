@@ -31,12 +31,13 @@ struct ZenflowBlock {
   int32_t num_pieces = 1;      // >= 0, the same at every step; 0: nothing is deferred
   bool flushes = false;        // the window ends with this step
   int64_t due_steps = 0;  // if so, how many steps on its merge stands: 0: before the next forward, else after backward
-  Merge merge = Merge::kNone;  // in this step
-  int64_t merge_from = 1;      // if any, steps back to the host update it brings
-  bool migrates = false;       // at the end of this step columns change sides
-  bool adopts = false;         // it did so at the end of the step before
-  int64_t slot_freed_by = 0;   // steps back to the host update that read last what this gradient goes into, its slot or
-                               // the sum it is added to; 0: that is free
+  Merge merge = Merge::kNone;        // in this step
+  int64_t merge_from = 1;            // if any, steps back to the host update it brings
+  int64_t staleness = kNoStaleness;  // likewise, what the merge's tasks carry as Task::staleness
+  bool migrates = false;             // at the end of this step columns change sides
+  bool adopts = false;               // it did so at the end of the step before
+  int64_t slot_freed_by = 0;  // steps back to the host update that read last what this gradient goes into, its slot or
+                              // the sum it is added to; 0: that is free
   // With a running sum: the step before added its gradient too, from the one buffer in which they arrive.
   bool has_accumulated = true;
 };

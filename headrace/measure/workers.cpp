@@ -20,7 +20,7 @@ void Workers::run(const std::function<void(int)>& work) {
 }
 
 void Workers::serve(int worker) {
-  os::pin_this_thread(worker);
+  os::pin_this_thread_to_one(os::allowed_cores(), worker);
   for (;;) {
     start_.arrive_and_wait();
     if (work_ == nullptr) return;

@@ -4,17 +4,16 @@
 
 namespace headrace::policy {
 
-std::shared_ptr<CopyGate> CopyGate::close(const std::shared_ptr<CopyGate>& gate, int64_t first_step) {
-  gate->close_all(first_step);
+std::shared_ptr<CopyGate> CopyGate::close(const std::shared_ptr<CopyGate>& gate) {
+  gate->close_all();
   return {gate.get(), [gate](CopyGate* closed) { closed->open_all(); }};
 }
 
-void CopyGate::close_all(int64_t first_step) {
+void CopyGate::close_all() {
   std::unique_lock lock(mutex_);
   opened_.wait(lock, [&] { return num_closed_ == 0; });
   is_closed_.assign(is_closed_.size(), true);
   num_closed_ = is_closed_.size();
-  first_step_ = first_step;
   waited_s_ = 0;
 }
 
@@ -46,8 +45,8 @@ void CopyGate::wait(const IsOpen& is_open) {
   waited_s_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-void CopyGate::pass(size_t block, int64_t step) {
-  wait([&] { return step < first_step_ || !is_closed_[block]; });
+void CopyGate::pass(size_t block) {
+  wait([&] { return !is_closed_[block]; });
 }
 
 void CopyGate::pass_all() {

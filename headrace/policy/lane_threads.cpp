@@ -1,6 +1,7 @@
 #include "headrace/policy/lane_threads.h"
 
 #include "headrace/graph/stall.h"
+#include "headrace/os/affinity.h"
 
 namespace headrace::policy {
 
@@ -16,8 +17,8 @@ graph::ExecutorSettings lane_settings(const device::Cores& cores, int32_t host_w
   }
   settings.num_lanes[static_cast<size_t>(LaneKind::kHostUpdate)] = host_workers;
   settings.on_lane_start = [host = cores.host](LaneKind lane, int32_t index) {
-    if (lane == LaneKind::kHostUpdate) return device::pin_this_thread_to_one(host, index);
-    device::pin_this_thread(host);
+    if (lane == LaneKind::kHostUpdate) return os::pin_this_thread_to_one(host, index);
+    os::pin_this_thread(host);
   };
   return settings;
 }

@@ -56,7 +56,8 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
       settings_(std::move(settings)),
       trained_(find_trained_blocks(model, settings_.is_frozen)),
       device_budget_(std::make_shared<memory::Budget>("device", settings_.device_budget, "--device-budget")),
-      host_budget_(std::make_shared<memory::Budget>("host", settings_.host_budget, "--host-budget")) {
+      host_budget_(std::make_shared<memory::Budget>("host", settings_.host_budget, "--host-budget")),
+      copy_gate_(std::make_shared<CopyGate>(model.blocks().size())) {
   validate();
   num_device_blocks_ = std::max(0, settings_.num_device_blocks);
   shape_ = shape_of(1);
@@ -205,7 +206,7 @@ void Offload::choose_device_share(const StepResult& result) {
     if (is_enough || lanes_->storage().bytes_to_move(static_cast<size_t>(blocks) + 1, trained_) > left) break;
     numel += trained_.groups[static_cast<size_t>(blocks)].state_numel;
   }
-  lanes_->copy_gate()->pass_all();
+  copy_gate_->pass_all();
   lanes_->storage().move_to_device(lanes_->device(), static_cast<size_t>(blocks), trained_, num_updates_);
   num_device_blocks_ = blocks;
   start_lanes();
@@ -258,7 +259,7 @@ void Offload::update_on_device(size_t block) {
   const auto begin = std::chrono::steady_clock::now();
   const StepUpdate& update = lanes_->update_of(num_steps_);
   if (update.is_skipped) return;
-  lanes_->copy_gate()->pass(block, num_steps_);
+  copy_gate_->pass(block);
   kernel::AdamWStep step = update.adamw;
   step.gradient_scale = update.clip_factor[block];
   at::Tensor weights = lanes_->storage().blocks()[block].weights;

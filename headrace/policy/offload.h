@@ -82,9 +82,10 @@ class Offload final : public Policy {
   const OffloadSettings settings_;
   const TrainedBlocks trained_;
   const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
-  graph::StepShape shape_;               // with one micro-batch: blocks and their pieces
-  std::shared_ptr<OffloadLanes> lanes_;  // all that links and host workers touch
-  std::vector<int64_t> promised_rows_;   // of the embedding: those that the step before sent first
+  const std::shared_ptr<CopyGate> copy_gate_;  // for what the compute lane changes
+  graph::StepShape shape_;                     // with one micro-batch: blocks and their pieces
+  std::shared_ptr<OffloadLanes> lanes_;        // all that links and host workers touch
+  std::vector<int64_t> promised_rows_;         // of the embedding: those that the step before sent first
   bool has_promised_rows_ = false;
   std::shared_ptr<memory::Arena> arena_;  // activations and workspace
   std::optional<ComputeLane> compute_;

@@ -16,11 +16,7 @@ constexpr int64_t kFloat = 4;  // [bytes]
 
 OffloadLanes::OffloadLanes(std::unique_ptr<device::Device> device, TrainedBlocks trained, std::vector<Pieces> pieces,
                            std::vector<device::Pace> paces)
-    : device_(std::move(device)),
-      trained_(std::move(trained)),
-      copy_gate_(std::make_shared<CopyGate>(pieces.size())),
-      pieces_(std::move(pieces)),
-      paces_(std::move(paces)) {
+    : device_(std::move(device)), trained_(std::move(trained)), pieces_(std::move(pieces)), paces_(std::move(paces)) {
   for (const Pieces& block : pieces_) {
     const int64_t numel = block.back().empty() ? 0 : block.back().back().end;
     whole_blocks_.push_back(even_pieces(numel, 1));
@@ -71,7 +67,6 @@ void OffloadLanes::update(const graph::Task& task, int32_t worker) {
   const auto block = static_cast<size_t>(task.block);
   const StepUpdate& of_step = update_of(first_step_ + task.step);
   if (of_step.is_skipped) return;
-  copy_gate_->pass(block, first_step_ + task.step);
   kernel::AdamWStep step = of_step.adamw;
   step.gradient_scale = of_step.clip_factor[block];
   const auto begin = std::chrono::steady_clock::now();

@@ -15,7 +15,6 @@
 #include "headrace/graph/task_graph.h"
 #include "headrace/kernel/adamw.h"
 #include "headrace/policy/block_pieces.h"
-#include "headrace/policy/copy_gate.h"
 #include "headrace/policy/offload_storage.h"
 #include "headrace/policy/trained_blocks.h"
 
@@ -44,9 +43,6 @@ class OffloadLanes {
     storage_.emplace(*device_, std::forward<Arguments>(arguments)...);
   }
 
-  // What updates of a block pass first.
-  const std::shared_ptr<CopyGate>& copy_gate() const { return copy_gate_; }
-
   // Tasks count their steps from this one on; nothing is under way.
   void count_from(int64_t first_step) { first_step_ = first_step; }
   // Two are kept, since a step's updates may run during the next step's forward.
@@ -68,7 +64,6 @@ class OffloadLanes {
 
   const std::unique_ptr<device::Device> device_;
   const TrainedBlocks trained_;
-  const std::shared_ptr<CopyGate> copy_gate_;
   std::optional<OffloadStorage> storage_;
   std::vector<Pieces> pieces_, whole_blocks_;  // by block
   std::vector<device::Pace> paces_;            // by host worker

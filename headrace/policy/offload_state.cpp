@@ -18,16 +18,18 @@ ExactBlock Offload::exact_block(size_t block) {
 StateCopy Offload::begin_save() {
   StateCopy copy{.facts = {{"kind", "exact"}, {"updates", num_updates_}, {"last_norm", last_norm_}},
                  .parts = {},
-                 .gate = lanes_->copy_gate()};
-  const std::shared_ptr<CopyGate> gate = CopyGate::close(lanes_->copy_gate(), num_steps_);
-  const int64_t steps = executor_->num_steps();
+                 .gate = copy_gate_};
+  const std::shared_ptr<CopyGate> gate = CopyGate::close(copy_gate_);
+  const auto held = executor_->hold_host_work();
   for (size_t i = 0; i < trained_.groups.size(); ++i) {
-    copy.parts.push_back([this, gate, steps, i, block = exact_block(i), updates = num_updates_](PolicyState& state) {
-      executor_->wait_for_steps(steps);
+    copy.parts.push_back([gate, held, i, block = exact_block(i), updates = num_updates_](PolicyState& state) {
+      held->wait_for_earlier();
       save_exact_block(block, updates, state);
+      held->release(static_cast<int32_t>(i));
       gate->open(i);
     });
   }
+  copy.parts.push_back([held](PolicyState&) { held->release(); });
   return copy;
 }
 

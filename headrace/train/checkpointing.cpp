@@ -5,7 +5,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/base/units.h"
-#include "headrace/device/cores.h"
+#include "headrace/os/affinity.h"
 #include "headrace/os/memory_facts.h"
 #include "headrace/store/keep.h"
 #include "headrace/telemetry/spans.h"
@@ -20,7 +20,7 @@ store::BackgroundOptions options_of(const Checkpointing::Settings& settings) {
   options.keep_last = settings.keep_last;
   options.on_unseen_error = [say = settings.say](const std::string& text) { say("warning: " + text); };
   options.on_thread_start = [cores = settings.writer_cores] {
-    if (!cores.empty()) device::pin_this_thread(cores);
+    if (!cores.empty()) os::pin_this_thread(cores);
   };
   return options;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/kernel/adamw.h"
+#include "headrace/os/affinity.h"
 #include "headrace/policy/host_update.h"
 
 namespace headrace::train {
@@ -40,7 +41,7 @@ double matrix_rate() {
 double host_rate(const device::Cores& cores) {
   double seconds = 0;
   std::thread([&] {
-    device::pin_this_thread_to_one(cores.host, 0);
+    os::pin_this_thread_to_one(cores.host, 0);
     std::vector<float> master(kParameters, 1.0F), m(kParameters), v(kParameters), gradient(kParameters, 1.0F);
     seconds = fastest_s([&] { kernel::adamw_update(master, m, v, std::span<const float>(gradient), {}); });
   }).join();

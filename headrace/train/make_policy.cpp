@@ -8,6 +8,7 @@
 #include "headrace/base/units.h"
 #include "headrace/device/cpu.h"
 #include "headrace/device/emulated.h"
+#include "headrace/os/affinity.h"
 #include "headrace/os/memory_facts.h"
 #include "headrace/plan/memory.h"
 #include "headrace/plan/offload.h"
@@ -168,7 +169,7 @@ std::unique_ptr<device::Device> open_device(const config::TrainConfig& config) {
   const auto link = static_cast<double>(bytes_or_zero(config.emulated_link));
   auto device = device::make_emulated_device({.to_device = {.bytes_per_s = link}, .to_host = {.bytes_per_s = link}});
   const std::vector<int>& cores = device->cores().compute;
-  device::pin_this_thread(cores);
+  os::pin_this_thread(cores);
   set_compute_threads(config.threads > 0 ? config.threads : std::max<int64_t>(1, static_cast<int64_t>(cores.size())));
   return device;
 }

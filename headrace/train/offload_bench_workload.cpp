@@ -7,6 +7,7 @@
 #include "headrace/device/cores.h"
 #include "headrace/device/emulated.h"
 #include "headrace/model/init.h"
+#include "headrace/os/affinity.h"
 #include "headrace/train/load.h"
 
 namespace headrace::train {
@@ -39,11 +40,11 @@ model::Batch random_document(int64_t tokens, int64_t vocabulary) {
 }  // namespace
 
 BenchWorkload::BenchWorkload(const OffloadBenchSettings& settings)
-    : allowed_(device::allowed_cores()),
+    : allowed_(os::allowed_cores()),
       cores_(device::split(allowed_)),
       name_(settings.model.empty() ? kShapeName : settings.model.filename().string()),
       model_(shape_of(settings)) {
-  device::pin_this_thread(cores_.compute);
+  os::pin_this_thread(cores_.compute);
   set_compute_threads(static_cast<int64_t>(cores_.compute.size()));
   for (const model::BlockSpec& block : model_.blocks()) {
     weights_.push_back(at::zeros({block.numel}));
@@ -52,7 +53,7 @@ BenchWorkload::BenchWorkload(const OffloadBenchSettings& settings)
   micro_batches_.push_back(random_document(settings.tokens, model_.shape().vocab_size));
 }
 
-BenchWorkload::~BenchWorkload() { device::pin_this_thread(allowed_); }
+BenchWorkload::~BenchWorkload() { os::pin_this_thread(allowed_); }
 
 int64_t BenchWorkload::numel(int32_t first_block) const {
   int64_t numel = 0;
@@ -62,9 +63,9 @@ int64_t BenchWorkload::numel(int32_t first_block) const {
 
 // The device is asked for cores that this thread may not run on while it is the compute lane.
 std::unique_ptr<device::Device> BenchWorkload::make_device(const device::Rate& link) const {
-  device::pin_this_thread(allowed_);
+  os::pin_this_thread(allowed_);
   auto device = device::make_emulated_device({.cores = cores_, .to_device = link, .to_host = link});
-  device::pin_this_thread(cores_.compute);
+  os::pin_this_thread(cores_.compute);
   return device;
 }
 

@@ -13,6 +13,7 @@
 #include "headrace/device/cores.h"
 #include "headrace/device/device.h"
 #include "headrace/optim/schedule.h"
+#include "headrace/os/affinity.h"
 #include "headrace/policy/policy.h"
 #include "headrace/store/reader.h"
 #include "headrace/store/run_lock.h"
@@ -30,10 +31,10 @@ namespace headrace::train {
 class Trainer {
  public:
   Trainer(const config::TrainConfig& config, const TrainOptions& options)
-      : config_(config), options_(options), progress_(options.progress), cores_(device::allowed_cores()) {}
+      : config_(config), options_(options), progress_(options.progress), cores_(os::allowed_cores()) {}
   // Gives the calling thread its cores back.
   ~Trainer() {
-    if (device::parse(config_.device) == device::Kind::kEmulated) device::pin_this_thread(cores_);
+    if (device::parse(config_.device) == device::Kind::kEmulated) os::pin_this_thread(cores_);
   }
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;

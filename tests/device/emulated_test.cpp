@@ -15,6 +15,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/device/pace.h"
+#include "headrace/os/affinity.h"
 
 namespace headrace::device {
 namespace {
@@ -139,7 +140,7 @@ TEST(Emulated, TwoCopiesAtATimeOnOneDirectionAreOurBug) {
 }
 
 TEST(Emulated, SaysWhatItIs) {
-  const std::vector<int> cores = allowed_cores();
+  const std::vector<int> cores = os::allowed_cores();
   const auto device = make_emulated_device({.to_device = {.bytes_per_s = 12 * kGiB, .latency_s = 1e-5}});
   EXPECT_EQ(device->kind(), Kind::kEmulated);
   EXPECT_THAT(device->describe(),
@@ -150,14 +151,14 @@ TEST(Emulated, SaysWhatItIs) {
 }
 
 TEST(Emulated, TakesTheCoresThatItIsGiven) {
-  const int first = allowed_cores().front();
+  const int first = os::allowed_cores().front();
   const auto device = make_emulated_device({.cores = {.compute = {first}, .host = {first}}});
   EXPECT_EQ(device->cores().compute, std::vector<int>{first});
   EXPECT_EQ(device->cores().host, std::vector<int>{first});
 }
 
 TEST(Emulated, RefusesSettingsThatContradict) {
-  const int first = allowed_cores().front();
+  const int first = os::allowed_cores().front();
   EXPECT_THROW(make_emulated_device({.cores = {.compute = {first}, .host = {}}}), ConfigError);
   EXPECT_THROW(make_emulated_device({.cores = {.compute = {}, .host = {first}}}), ConfigError);
   EXPECT_THROW(make_emulated_device({.cores = {.compute = {first}, .host = {1 << 20}}}), ConfigError);

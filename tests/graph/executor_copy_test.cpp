@@ -12,7 +12,6 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/graph/exact_overlap_step.h"
-#include "headrace/graph/no_overlap_step.h"
 #include "tests/graph/equal_blocks.h"
 #include "tests/graph/recorded_run.h"
 
@@ -32,22 +31,19 @@ StepGraph independent_step() {
   return step;
 }
 
-TEST(ExecutorCopy, ItWaitsForTheStepsItNamesAndNoOthers) {
-  std::latch first(1), second(1);
+TEST(ExecutorCopy, ItWaitsForTheStepsBeforeAndNoOthers) {
+  std::latch first(1);
   Executor executor(all_lanes(1), [&](const Task& task, int32_t) {
-    if (task.kind == TaskKind::kHostUpdate) (task.step == 0 ? first : second).wait();
+    if (task.kind == TaskKind::kHostUpdate && task.step == 0) first.wait();
   });
-  EXPECT_EQ(executor.num_steps(), 0);
-  executor.wait_for_steps(0);
-  for (int64_t step = 0; step < 2; ++step) executor.run_step(independent_step());
-  EXPECT_EQ(executor.num_steps(), 2);
-  const auto waits = std::async(std::launch::async, [&] { executor.wait_for_steps(1); });
+  executor.run_step(independent_step());
+  const auto held = executor.hold_host_work();
+  executor.run_step(independent_step());
+  const auto waits = std::async(std::launch::async, [&] { held->wait_for_earlier(); });
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_FALSE(has_ended(waits));
   first.count_down();
   waits.wait();  // while the second step's updates stand
-  second.count_down();
-  executor.drain();
 }
 
 TEST(ExecutorCopy, WhatHasEndedHasEndedWhateverFailsLater) {
@@ -56,9 +52,10 @@ TEST(ExecutorCopy, WhatHasEndedHasEndedWhateverFailsLater) {
   });
   executor.run_step(independent_step());
   executor.drain();
+  const auto held = executor.hold_host_work();
   EXPECT_THROW(executor.run_step(independent_step()), DeviceError);
-  executor.wait_for_steps(1);
-  EXPECT_THROW(executor.wait_for_steps(2), DeviceError);
+  held->wait_for_earlier();
+  held->release();
   EXPECT_THROW(executor.drain(), DeviceError);
 }
 
@@ -70,7 +67,8 @@ TEST(ExecutorCopy, AFailureWakesWhoWaits) {
     throw DeviceError("test.work", "an update failed.");
   });
   executor.run_step(independent_step());
-  auto waits = std::async(std::launch::async, [&] { executor.wait_for_steps(1); });
+  const auto held = executor.hold_host_work();
+  auto waits = std::async(std::launch::async, [&] { held->wait_for_earlier(); });
   std::this_thread::sleep_for(milliseconds(5));
   begins.count_down();
   EXPECT_THROW(waits.get(), DeviceError);
@@ -81,11 +79,12 @@ TEST(ExecutorCopy, WhoWaitsForALaneThatHangsLearnsWhichItIs) {
   settings.deadline_s = 0.05;
   std::latch ends(1);
   Executor executor(settings, [&](const Task& task, int32_t) {
-    if (task.kind == TaskKind::kHostUpdate && task.step == 0) ends.wait();
+    if (task.kind == TaskKind::kHostUpdate) ends.wait();
   });
   executor.run_step(independent_step());
+  const auto held = executor.hold_host_work();
   try {
-    executor.wait_for_steps(1);
+    held->wait_for_earlier();
     ADD_FAILURE() << "nothing hung";
   } catch (const RunError& error) {
     EXPECT_NE(std::string(error.what()).find("host_update"), std::string::npos) << error.what();
@@ -109,14 +108,14 @@ TEST(ExecutorCopy, HeldHostWorkWaitsForItsBlock) {
     return std::ranges::count_if(updated, [&](const auto& each) { return each.first == step; });
   };
   executor.run_step(independent_step());
-  executor.hold_host_work();
+  const auto held = executor.hold_host_work();
   for (int64_t step = 1; step < 3; ++step) executor.run_step(independent_step());
   first.count_down();
-  executor.wait_for_steps(1);  // though the lane has work of later steps that is due
+  held->wait_for_earlier();  // though the lane has work of later steps that is due
   std::this_thread::sleep_for(milliseconds(20));
   EXPECT_EQ(num_updated(0), 4);
   EXPECT_EQ(num_updated(1) + num_updated(2), 0);
-  executor.release_host_work(2);
+  held->release(2);
   while (num_updated(1) + num_updated(2) < 2) std::this_thread::sleep_for(milliseconds(1));
   std::this_thread::sleep_for(milliseconds(20));
   {
@@ -126,7 +125,7 @@ TEST(ExecutorCopy, HeldHostWorkWaitsForItsBlock) {
   }
   auto released = std::async(std::launch::async, [&] { executor.wait_for_release(); });
   EXPECT_FALSE(has_ended(released));
-  executor.release_host_work();
+  held->release();
   released.get();
   executor.drain();
   EXPECT_EQ(num_updated(1) + num_updated(2), 8);
@@ -136,24 +135,31 @@ TEST(ExecutorCopy, AnotherHoldWaitsForTheEndOfTheFirst) {
   std::atomic<int> num_updates = 0;
   Executor executor(all_lanes(1),
                     [&](const Task& task, int32_t) { num_updates += task.kind == TaskKind::kHostUpdate; });
-  executor.hold_host_work();
-  auto second = std::async(std::launch::async, [&] { executor.hold_host_work(); });
-  std::this_thread::sleep_for(milliseconds(10));
-  EXPECT_FALSE(has_ended(second));
-  executor.release_host_work();
-  second.get();
+  auto held = executor.hold_host_work();
+  auto second = std::async(std::launch::async, [&] { return executor.hold_host_work(); });
+  EXPECT_EQ(second.wait_for(milliseconds(10)), std::future_status::timeout);
+  held.reset();
+  held = second.get();
   executor.run_step(independent_step());
   std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(num_updates, 0);
-  executor.release_host_work();
+  held.reset();
   executor.drain();
   EXPECT_EQ(num_updates, 4);
 }
 
-TEST(ExecutorCopy, AnExecutorThatHoldsWorkEnds) {
-  Executor executor(all_lanes(2), [](const Task&, int32_t) {});
-  executor.hold_host_work();
-  executor.run_step(independent_step());
+TEST(ExecutorCopy, AHoldMayOutliveItsExecutor) {
+  std::atomic<int> num_updates = 0;
+  std::shared_ptr<Executor::HeldWork> held;
+  {
+    Executor executor(all_lanes(2),
+                      [&](const Task& task, int32_t) { num_updates += task.kind == TaskKind::kHostUpdate; });
+    held = executor.hold_host_work();
+    executor.run_step(independent_step());
+  }
+  held->release(1);
+  held->release();
+  EXPECT_EQ(num_updates, 0);
 }
 
 }  // namespace

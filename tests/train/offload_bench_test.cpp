@@ -11,6 +11,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/device/cores.h"
+#include "headrace/os/affinity.h"
 #include "headrace/train/offload_bench_report.h"
 #include "headrace/train/offload_bench_zenflow.h"
 #include "tests/support/temp_folder.h"
@@ -72,13 +73,13 @@ class OffloadBenchTest : public ::testing::Test {
 
 TEST_F(OffloadBenchTest, EveryCellHasARowWithExactBytesAndAWholeStallTable) {
   int64_t cells = 0;
-  const std::vector<int> cores = device::allowed_cores();
+  const std::vector<int> cores = os::allowed_cores();
   const OffloadBenchResult result =
       bench_offload(settings_, {.on_cell = [&](const OffloadBenchRow& row, const graph::Recording& recording) {
                       ++cells;
                       EXPECT_EQ(recording.timeline.data_ready_ns.size(), row.step_times_s.size() + 1);
                     }});
-  EXPECT_EQ(device::allowed_cores(), cores) << "the thread stayed pinned";
+  EXPECT_EQ(os::allowed_cores(), cores) << "the thread stayed pinned";
   EXPECT_THAT(result.device, HasSubstr("emulated"));
   std::vector<std::string> names;
   for (const OffloadBenchRow& row : result.rows) {

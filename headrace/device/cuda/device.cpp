@@ -10,6 +10,7 @@
 #include "headrace/base/units.h"
 #include "headrace/device/cuda.h"
 #include "headrace/device/cuda/check.h"
+#include "headrace/os/affinity.h"
 
 namespace headrace::device::cuda {
 namespace {
@@ -101,7 +102,7 @@ class CudaDevice : public Device {
   const int index_;
   CUstream_st* const compute_stream_;
   const std::shared_ptr<Ledger> ledger_;
-  const Cores cores_{.compute = allowed_cores(), .host = allowed_cores()};
+  const Cores cores_{.compute = os::allowed_cores(), .host = os::allowed_cores()};
   std::unique_ptr<Link> to_device_, to_host_;
   std::mutex mutex_;
   std::vector<std::string> warnings_;

@@ -8,7 +8,7 @@
 
 namespace headrace::policy::zenflow {
 
-void StalenessGuard::seen(int64_t length, int64_t age, double share) {
+int64_t StalenessGuard::seen(int64_t length, int64_t age, double share) {
   const int64_t oldest = age + length - 1;
   if (oldest > bound_) {
     throw InternalError("policy.zenflow", "a gradient would be seen " + std::to_string(oldest) +
@@ -19,6 +19,7 @@ void StalenessGuard::seen(int64_t length, int64_t age, double share) {
   const auto steps = static_cast<double>(length);
   sum_ += share * steps * (static_cast<double>(age - 1) + (steps - 1) / 2);
   weight_ += share * steps;
+  return oldest - 1;
 }
 
 Json StalenessGuard::to_json() const {

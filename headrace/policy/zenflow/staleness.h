@@ -14,8 +14,9 @@ class StalenessGuard {
   explicit StalenessGuard(int64_t bound) : bound_(bound) {}
 
   // A window of `length` steps, the last of them `age` >= 1 steps before the forward that sees it first; `share` of the
-  // parameters are concerned. Throws InternalError when its oldest gradient is beyond the bound.
-  void seen(int64_t length, int64_t age, double share);
+  // parameters are concerned. Returns how stale its oldest gradient is [steps]. Throws InternalError when that is
+  // beyond the bound.
+  int64_t seen(int64_t length, int64_t age, double share);
 
   // [steps] between a gradient and the first forward that sees it: 0 when that is the next one. Of deferred columns.
   int64_t largest() const { return largest_; }

@@ -170,7 +170,7 @@ void ZenFlow::run_compute(const graph::Task& task) {
   const zenflow::BlockPlan& plan = plan_->blocks[block];
   const bool changes_state =
       task.kind == TaskKind::kDeviceUpdate || task.kind == TaskKind::kMerge || task.kind == TaskKind::kAdopt;
-  if (changes_state) copy_gate_->pass(block, plan_->number);
+  if (changes_state) copy_gate_->pass(block);
   switch (task.kind) {
     case TaskKind::kReduce:
       return split(block, piece, task.slot);

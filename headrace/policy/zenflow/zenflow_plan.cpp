@@ -96,7 +96,7 @@ void ZenFlow::plan_merge(size_t block, graph::Merge merge, int64_t age, graph::Z
   shape.merge = merge;
   shape.merge_from = num_steps_ - state.updated_by;
   if (state.window_length == 0) return;  // every step of it was skipped
-  staleness_.seen(state.window_length, age, static_cast<double>(columns()[block].deferred_numel));
+  shape.staleness = staleness_.seen(state.window_length, age, static_cast<double>(columns()[block].deferred_numel));
 }
 
 void ZenFlow::plan_adoption(size_t block, graph::ZenflowBlock& shape) {
@@ -208,7 +208,7 @@ void ZenFlow::end_windows() {
     plan_->blocks[block].update->parts = states_[block].ledger.end_window();
     shape.blocks[block].merge = graph::Merge::kBeforeForward;
     const auto length = static_cast<int64_t>(states_[block].window_rates.size());
-    staleness_.seen(length, 1, static_cast<double>(columns()[block].deferred_numel));
+    shape.blocks[block].staleness = staleness_.seen(length, 1, static_cast<double>(columns()[block].deferred_numel));
   }
   if (std::find(ends.begin(), ends.end(), true) == ends.end()) return;
   run_settling(shape);

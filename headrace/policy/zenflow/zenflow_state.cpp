@@ -64,9 +64,8 @@ StateCopy ZenFlow::begin_save() {
   StateCopy copy;
   Json blocks = Json::array();
   std::vector<std::function<void(PolicyState&)>> host_parts;
-  const std::shared_ptr<CopyGate> gate = CopyGate::close(copy_gate_, num_steps_);
-  executor_->hold_host_work();
-  const std::shared_ptr<graph::Executor> held(&*executor_, [](auto* executor) { executor->release_host_work(); });
+  const std::shared_ptr<CopyGate> gate = CopyGate::close(copy_gate_);
+  const auto held = executor_->hold_host_work();
   for (size_t i = 0; i < states_.size(); ++i) {
     const bool is_under_way = schedule_.is_under_way(i) && !columns()[i].pieces.empty();
     const auto books = std::make_shared<Books>(columns()[i], states_[i].scores, states_[i].ledger.so_far());
@@ -77,15 +76,15 @@ StateCopy ZenFlow::begin_save() {
       save_device_part(block(), is_under_way, state);
       gate->open(i);
     });
-    host_parts.push_back([held, steps = num_steps_, i, block, books](PolicyState& state) {
-      held->wait_for_steps(steps);
+    host_parts.push_back([held, i, block, books](PolicyState& state) {
+      held->wait_for_earlier();
       save_host_part(block(), books->window, state);
-      held->release_host_work(static_cast<int32_t>(i));
+      held->release(static_cast<int32_t>(i));
     });
     blocks.push_back(block_facts(i));
   }
   std::ranges::move(host_parts, std::back_inserter(copy.parts));
-  copy.parts.push_back([held](PolicyState&) { held->release_host_work(); });
+  copy.parts.push_back([held](PolicyState&) { held->release(); });
   copy.gate = copy_gate_;
   copy.facts = {{"kind", "zenflow"},
                 {"updates", num_updates_},
