@@ -62,6 +62,13 @@ void Checkpointing::make_copy() {
   }
 }
 
+// Memory that is touched for the first time would hold the first copy up.
+void Checkpointing::prepare_copy() {
+  make_copy();
+  if (!copy_) return;
+  keep_error([&] { writer_.start([copy = copy_, bytes = settings_.saved_bytes] { copy->reserve(bytes); }); });
+}
+
 template <class Body>
 void Checkpointing::keep_error(const Body& body) {
   if (error_) return;
@@ -123,12 +130,8 @@ void Checkpointing::tell(const std::vector<store::FinishedWrite>& finished) cons
 }
 
 void Checkpointing::poll() {
-  const bool is_first = !copy_ && !writes_here_;
-  if (is_first && !error_ && (settings_.every.steps > 0 || settings_.every.seconds > 0)) {
-    make_copy();
-    if (copy_)
-      keep_error([&] { writer_.start([copy = copy_, bytes = settings_.saved_bytes] { copy->reserve(bytes); }); });
-  }
+  const bool will_save = settings_.every.steps > 0 || settings_.every.seconds > 0;
+  if (will_save && !copy_ && !writes_here_ && !error_) prepare_copy();
   keep_error([&] { tell(writer_.poll()); });
 }
 

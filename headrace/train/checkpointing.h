@@ -55,6 +55,7 @@ class Checkpointing {
  private:
   bool has_room() const;
   void make_copy();
+  void prepare_copy();
   void write_in_background(policy::Policy& policy, int64_t step, Json state);
   void write_here(policy::Policy& policy, int64_t step, Json state);
   void tell(const std::vector<store::FinishedWrite>& finished) const;
