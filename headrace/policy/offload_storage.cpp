@@ -87,8 +87,8 @@ void OffloadStorage::place_on_host(device::Device& device, const StorageShape& s
     if (shape.is_device_block[i]) continue;
     const int64_t state = trained.groups[i].state_numel;
     host_.back() = {master.next(shape.numel[i]), gradient.next(shape.numel[i]), m.next(state), v.next(state)};
-    std::memset(host_.back().m, 0, static_cast<size_t>(state * kFloat));
-    std::memset(host_.back().v, 0, static_cast<size_t>(state * kFloat));
+    std::fill_n(host_.back().m, state, 0.0F);
+    std::fill_n(host_.back().v, state, 0.0F);
   }
 }
 

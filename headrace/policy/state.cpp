@@ -124,7 +124,7 @@ void PolicyState::put_bytes(const std::string& name, safetensors::DType dtype, s
   const size_t size = bytes_of(dtype, shape);
   const auto own = buffers_.find(name);
   if (hold_ == Hold::kCopies && (own == buffers_.end() || own->second.bytes != values)) {
-    std::memcpy(add_bytes(name, dtype, std::move(shape)), values, size);
+    std::copy_n(values, size, add_bytes(name, dtype, std::move(shape)));
     return;
   }
   if (!index_.emplace(name, tensors_.size()).second) throw InternalError("policy.save", name + " is saved twice.");

@@ -3,7 +3,6 @@
 #include <ATen/ops/from_blob.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace headrace::policy::zenflow {
 namespace {
@@ -73,8 +72,8 @@ void Storage::place_on_device(device::Device& device, const std::vector<BlockCol
     const int64_t numel = weights[i].numel(), part = columns[i].important_numel;
     blocks_.push_back({view_of(weight.next(numel), numel), view_of(has_own(i) ? gradient.next(numel) : of_all, numel)});
     important_.push_back({gradient.next(part), m.next(part), v.next(part)});
-    std::memset(important_.back().m, 0, static_cast<size_t>(part * kFloat));
-    std::memset(important_.back().v, 0, static_cast<size_t>(part * kFloat));
+    std::fill_n(important_.back().m, part, 0.0F);
+    std::fill_n(important_.back().v, part, 0.0F);
   }
 }
 
@@ -101,8 +100,8 @@ void Storage::place_on_host(device::Device& device, const std::vector<BlockColum
   for (const BlockColumns& block : columns) {
     const int64_t numel = block.deferred_numel;
     DeferredPart part{.state = {master.next(numel), m.next(numel), v.next(numel)}, .gradients = {}};
-    std::memset(part.state.m, 0, static_cast<size_t>(numel * kFloat));
-    std::memset(part.state.v, 0, static_cast<size_t>(numel * kFloat));
+    std::fill_n(part.state.m, numel, 0.0F);
+    std::fill_n(part.state.v, numel, 0.0F);
     for (int32_t i = 0; i < settings.num_gradients; ++i) part.gradients.push_back(gradient.next(numel));
     if (settings.has_arrival) part.arrival = arrival.next(numel);
     part.leaving = crossing.next(exchange_room(block));
