@@ -6,6 +6,7 @@
 #include <chrono>
 #include <future>
 #include <latch>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -77,9 +78,9 @@ TEST(ExecutorCopy, AFailureWakesWhoWaits) {
 TEST(ExecutorCopy, WhoWaitsForALaneThatHangsLearnsWhichItIs) {
   ExecutorSettings settings = all_lanes(1);
   settings.deadline_s = 0.05;
-  std::latch ends(1);
-  Executor executor(settings, [&](const Task& task, int32_t) {
-    if (task.kind == TaskKind::kHostUpdate) ends.wait();
+  const auto ends = std::make_shared<std::latch>(1);  // the lane that is left behind wakes when this test is gone
+  Executor executor(settings, [ends](const Task& task, int32_t) {
+    if (task.kind == TaskKind::kHostUpdate) ends->wait();
   });
   executor.run_step(independent_step());
   const auto held = executor.hold_host_work();
@@ -89,7 +90,7 @@ TEST(ExecutorCopy, WhoWaitsForALaneThatHangsLearnsWhichItIs) {
   } catch (const RunError& error) {
     EXPECT_NE(std::string(error.what()).find("host_update"), std::string::npos) << error.what();
   }
-  ends.count_down();
+  ends->count_down();
 }
 
 // Steps go on, their copies too; their updates stand until their block is released, those of earlier steps do not.
