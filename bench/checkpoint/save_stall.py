@@ -105,7 +105,7 @@ def measure(policy, steps, every, work):
     resumed = Run(out / "saving", policy, steps + 3, "--resume", "auto", "--resume-changed")
     row = {"policy": policy, "saves": len(waited), "usual_step_s": usual, "waited_s": waited, "slower_s": slower,
            "checkpoint_bytes": size, "plain_write_s": written, "copied_s": saving.said("copied in"),
-           "waited_for_copy_s": saving.said("steps waited"), "written_s": saving.said("written in"),
+           "waited_for_copy_s": saving.said("compute waited"), "written_s": saving.said("written in"),
            "step_times_plain_s": plain.step_times, "step_times_saving_s": saving.step_times,
            "loading_bytes": resumed.loading_bytes, "steady_bytes": resumed.steady_bytes(2)}
     shutil.rmtree(out)
@@ -126,7 +126,7 @@ def main():
         row["gate_share"] = statistics.median(row["waited_for_copy_s"]) / whole
         row["whole_share"] = (statistics.median(row["waited_s"]) + statistics.median(row["slower_s"])) / whole
         print(f"{row['policy']}: training waited {row['waited_share']:.1%} of a plain write ({whole:.2f} s), "
-              f"steps for the copy {row['gate_share']:.1%}, "
+              f"compute for the copy {row['gate_share']:.1%}, "
               f"with slower steps {row['whole_share']:.1%}; memory while resuming "
               f"{row['loading_bytes'] / row['steady_bytes']:.3f} of that in steps")
     commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True,

@@ -2,14 +2,14 @@
 // device's memory. A matrix of Llama-2-7B in fp32, a tenth of its columns important. Prints JSON.
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <exception>
 #include <functional>
 #include <iostream>
-#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/gpu/row.h"
 #include "headrace/base/json.h"
 #include "headrace/device/cuda/check.h"
 #include "headrace/kernel/cuda/adamw.h"
@@ -65,18 +65,12 @@ double seconds_of(const std::function<void()>& launch) {
   return milliseconds * 1e-3 / kLaunches;
 }
 
-Json row(const std::string& what, int64_t bytes, const std::function<void()>& launch) {
+Json rate_row(const std::string& what, int64_t bytes, const std::function<void()>& launch) {
   seconds_of(launch);  // warms up
   std::vector<double> rates;
   for (int repeat = 0; repeat < kRepeats; ++repeat)
     rates.push_back(static_cast<double>(bytes) / seconds_of(launch) / 1e9);
-  std::ranges::sort(rates);
-  return {{"what", what},
-          {"unit", "GB/s"},
-          {"median", rates[rates.size() / 2]},
-          {"lowest", rates.front()},
-          {"highest", rates.back()},
-          {"repeats", rates.size()}};
+  return row(what, "GB/s", std::move(rates));
 }
 
 // Every tenth column is important.
@@ -111,7 +105,7 @@ Json measure() {
       {std::span(&of_important_step, 1)}, {ones.data(), ones.data(), kImportant}, {}};
   Json rows = Json::array();
   const auto add = [&](const std::string& what, int64_t bytes, const std::function<void()>& launch) {
-    rows.push_back(row(what, bytes, launch));
+    rows.push_back(rate_row(what, bytes, launch));
   };
   add("copy within the device's memory", 2 * numel * kFloat, [&] {
     check(cudaMemcpyAsync(m.data(), gradient.data(), static_cast<size_t>(numel * kFloat), cudaMemcpyDeviceToDevice),

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/gpu/row.h"
 #include "headrace/base/json.h"
 #include "headrace/device/cpu.h"
 #include "headrace/device/cuda.h"
@@ -80,16 +81,6 @@ std::vector<std::vector<double>> together(Device& device, const std::vector<Ends
   }
   lanes.clear();
   return times;
-}
-
-Json row(const std::string& what, const std::string& unit, std::vector<double> values) {
-  std::ranges::sort(values);
-  return {{"what", what},
-          {"unit", unit},
-          {"median", values[values.size() / 2]},
-          {"lowest", values.front()},
-          {"highest", values.back()},
-          {"repeats", values.size()}};
 }
 
 Json rate_row(const std::string& what, std::vector<double> times) {

@@ -1,12 +1,13 @@
 // How fast libtorch multiplies square matrices on a device, in fp32 and in bf16. Prints JSON.
 // `matrix_bench cuda [size]`; `cpu` shows what the program itself does.
-#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <iostream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/gpu/row.h"
 #include "headrace/base/json.h"
 #include "headrace/tensor/torch.h"
 
@@ -18,7 +19,7 @@ constexpr int kRepeats = 7, kProducts = 10;  // a repeat is that many products q
 // The device has done everything it was given when a number of its result is here.
 void finish(const at::Tensor& result) { result[0][0].item<float>(); }
 
-Json row(const std::string& name, at::ScalarType dtype, const std::string& device, int64_t size) {
+Json product_row(const std::string& name, at::ScalarType dtype, const std::string& device, int64_t size) {
   const auto options = at::TensorOptions().dtype(dtype).device(device);
   const at::Tensor a = at::randn({size, size}, options), b = at::randn({size, size}, options);
   at::Tensor product = at::empty({size, size}, options);
@@ -32,19 +33,13 @@ Json row(const std::string& name, at::ScalarType dtype, const std::string& devic
     const auto edge = static_cast<double>(size);
     if (repeat >= 0) rates.push_back(2 * edge * edge * edge * kProducts / seconds / 1e12);
   }
-  std::ranges::sort(rates);
-  return {{"what", "matrix product " + name + ", " + std::to_string(size) + " square"},
-          {"unit", "TFLOP/s"},
-          {"median", rates[rates.size() / 2]},
-          {"lowest", rates.front()},
-          {"highest", rates.back()},
-          {"repeats", rates.size()}};
+  return row("matrix product " + name + ", " + std::to_string(size) + " square", "TFLOP/s", std::move(rates));
 }
 
 int run(const std::string& device, int64_t size) {
   Json rows = Json::array();
-  rows.push_back(row("fp32", at::kFloat, device, size));
-  rows.push_back(row("bf16", at::kBFloat16, device, size));
+  rows.push_back(product_row("fp32", at::kFloat, device, size));
+  rows.push_back(product_row("bf16", at::kBFloat16, device, size));
   std::cout << Json{{"device", device}, {"rows", rows}}.dump(2) << "\n";
   return 0;
 }

@@ -1,7 +1,8 @@
 #include "headrace/device/cpu.h"
-#include "headrace/os/affinity.h"
 
 #include <cstring>
+
+#include "headrace/os/affinity.h"
 
 namespace headrace::device {
 namespace {

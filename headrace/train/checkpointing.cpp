@@ -123,7 +123,7 @@ void Checkpointing::tell(const std::vector<store::FinishedWrite>& finished) cons
   for (const store::FinishedWrite& write : finished) {
     settings_.note("checkpoint of step " + std::to_string(write.checkpoint.step) + ": " +
                    format_bytes(write.checkpoint.manifest.total_bytes()) + " in " + write.checkpoint.folder.native() +
-                   ", copied in " + format_seconds(write.copy_time_s) + " (steps waited " +
+                   ", copied in " + format_seconds(write.copy_time_s) + " (compute waited " +
                    format_seconds(gate_ ? gate_->waited_s() : 0) + " for it), written in " +
                    format_seconds(write.write_time_s));
   }

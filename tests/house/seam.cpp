@@ -6,7 +6,7 @@ namespace headrace::house {
 
 std::vector<std::string> writes_past_the_seam(const std::vector<SourceFile>& files) {
   static const std::regex writing(
-      R"((\bstd::(o|basic_o)?fstream\b)|(\bstd::basic_ofstream\b)|(\b(std::)?(fopen|freopen|tmpfile|mkstemp)\s*\()|)"
+      R"((\bstd::(o|basic_o)?fstream\b)|(\b(std::)?(fopen|freopen|tmpfile|mkstemp)\s*\()|)"
       R"((\b(fs|filesystem)::(rename|remove|remove_all|resize_file|copy|copy_file|create_\w+|permissions)\s*\()|)"
       R"(((^|[^\w:>.])::(rename\w*|unlink\w*|mkdir\w*|rmdir|ftruncate|truncate|link|symlink|creat|pwrite|write)\s*\()|)"
       R"((\bO_(WRONLY|RDWR|CREAT)\b))");

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -45,6 +47,48 @@ inline std::vector<at::Tensor> trained_weights(Policy& policy) {
 inline void expect_equal_weights(const std::vector<at::Tensor>& weights, const std::vector<at::Tensor>& expected) {
   ASSERT_EQ(weights.size(), expected.size());
   for (size_t i = 0; i < weights.size(); ++i) ASSERT_TRUE(at::equal(weights[i], expected[i])) << "block " << i;
+}
+
+inline void expect_equal_states(const PolicyState& state, const PolicyState& expected) {
+  ASSERT_EQ(state.tensors().size(), expected.tensors().size());
+  for (const StateTensor& tensor : expected.tensors()) {
+    const auto found = state.find(tensor.name);
+    ASSERT_TRUE(found) << tensor.name;
+    ASSERT_TRUE(std::ranges::equal(found->bytes, tensor.bytes)) << tensor.name;
+  }
+}
+
+// What a save while training goes on is tried with.
+struct SavingWhileStepping {
+  int64_t steps = 3;                                                                    // during the copy
+  std::function<void()> before_part = [] {};                                            // of the copy, by its thread
+  std::function<void(const std::future<void>& copies)> meanwhile = [](const auto&) {};  // before the steps
+};
+
+// `saved` and `expected` have done `done` steps alike: what another thread copies of the one during the next steps is
+// the state that the other has now, and both go on alike.
+inline void expect_saved_while_stepping(Policy& saved, Policy& expected, int64_t done,
+                                        const SavingWhileStepping& trial) {
+  const Relay relay{};
+  PolicyState at_once, later;
+  expected.save(at_once);
+  {
+    const StateCopy copy = saved.begin_save();
+    EXPECT_EQ(copy.facts, at_once.facts());
+    auto copies = std::async(std::launch::async, [&] {
+      for (const auto& copy_part : copy.parts) {
+        trial.before_part();
+        copy_part(later);
+      }
+    });
+    trial.meanwhile(copies);
+    for (int64_t i = done; i < done + trial.steps; ++i) {
+      ASSERT_EQ(relay.step(saved, i).loss_sum, relay.step(expected, i).loss_sum) << "step " << i;
+    }
+    copies.get();
+  }
+  expect_equal_states(later, at_once);
+  expect_equal_weights(trained_weights(saved), trained_weights(expected));
 }
 
 // `next(i)` makes the policy that takes step i, after restoring what the one before saved.

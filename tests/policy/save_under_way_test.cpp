@@ -113,15 +113,6 @@ void copy_all(const StateCopy& copy, PolicyState& state) {
   for (const auto& copy_part : copy.parts) copy_part(state);
 }
 
-void expect_equal_states(const PolicyState& state, const PolicyState& expected) {
-  ASSERT_EQ(state.tensors().size(), expected.tensors().size());
-  for (const StateTensor& tensor : expected.tensors()) {
-    const auto found = state.find(tensor.name);
-    ASSERT_TRUE(found) << tensor.name;
-    ASSERT_TRUE(std::ranges::equal(found->bytes, tensor.bytes)) << tensor.name;
-  }
-}
-
 // A gradient on its way down stands still while the save begins, and until the copy is asked for; were it waited for,
 // the deadline of the lane would end the run. The next steps meanwhile do what they would have done.
 TEST_F(SaveUnderWayTest, TrainingDoesNotWaitForWhatIsUnderWay) {
@@ -131,23 +122,12 @@ TEST_F(SaveUnderWayTest, TrainingDoesNotWaitForWhatIsUnderWay) {
       SCOPED_TRACE("policy " + std::to_string(maker) + ", saved after " + std::to_string(save_after));
       const auto expected = all[maker]();
       for (int64_t i = 0; i < save_after; ++i) relay_.step(*expected, i);
-      PolicyState at_once, later;
-      expected->save(at_once);
       const auto saved = all[maker]();
       run_barred(*saved, save_after);
-      {
-        const StateCopy copy = saved->begin_save();
-        EXPECT_EQ(copy.facts, at_once.facts());
-        auto copies = std::async(std::launch::async, [&] { copy_all(copy, later); });
+      expect_saved_while_stepping(*saved, *expected, save_after, {.meanwhile = [&](const std::future<void>& copies) {
         EXPECT_EQ(copies.wait_for(std::chrono::milliseconds(5)), std::future_status::timeout);
         barrier_->open();
-        for (int64_t i = save_after; i < save_after + 3; ++i) {
-          ASSERT_EQ(relay_.step(*saved, i).loss_sum, relay_.step(*expected, i).loss_sum) << "step " << i;
-        }
-        copies.get();
-      }
-      expect_equal_states(later, at_once);
-      expect_equal_weights(trained_weights(*saved), trained_weights(*expected));
+      }});
     }
   }
 }
@@ -171,19 +151,7 @@ TEST_F(SaveUnderWayTest, ASlowHostChangesNothing) {
           relay_.step(*saved, i);
           relay_.step(*expected, i);
         }
-        PolicyState at_once, later;
-        expected->save(at_once);
-        {
-          const StateCopy copy = saved->begin_save();
-          EXPECT_EQ(copy.facts, at_once.facts());
-          auto copies = std::async(std::launch::async, [&] { copy_all(copy, later); });
-          for (int64_t i = save_after; i < save_after + 4; ++i) {
-            ASSERT_EQ(relay_.step(*saved, i).loss_sum, relay_.step(*expected, i).loss_sum) << "step " << i;
-          }
-          copies.get();
-        }
-        expect_equal_states(later, at_once);
-        expect_equal_weights(trained_weights(*saved), trained_weights(*expected));
+        expect_saved_while_stepping(*saved, *expected, save_after, {.steps = 4});
       }
     }
   }

@@ -197,24 +197,8 @@ TEST_F(StateTest, StepsGoOnWhileTheStateIsCopied) {
         relay.step(*saved, i);
         relay.step(*expected, i);
       }
-      PolicyState at_once, later;
-      expected->save(at_once);
-      {
-        const StateCopy copy = saved->begin_save();
-        std::jthread copier([&] {
-          for (const auto& copy_part : copy.parts) {
-            std::this_thread::sleep_for(std::chrono::milliseconds(4));
-            copy_part(later);
-          }
-        });
-        for (int64_t i = save_after; i < save_after + 3; ++i) {
-          ASSERT_EQ(relay.step(*saved, i).loss_sum, relay.step(*expected, i).loss_sum);
-        }
-      }
-      ASSERT_EQ(later.tensors().size(), at_once.tensors().size());
-      for (const StateTensor& tensor : at_once.tensors()) {
-        ASSERT_TRUE(std::ranges::equal(later.find(tensor.name)->bytes, tensor.bytes)) << tensor.name;
-      }
+      expect_saved_while_stepping(*saved, *expected, save_after,
+                                  {.before_part = [] { std::this_thread::sleep_for(std::chrono::milliseconds(4)); }});
     }
   }
 }

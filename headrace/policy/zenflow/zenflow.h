@@ -126,7 +126,7 @@ class ZenFlow final : public Policy {
   void settle(bool all);
   void end_windows();
   void run_settling(const graph::ZenflowShape& shape);
-  // Saved and restored, with nothing under way.
+  // Saved, and restored with nothing under way.
   zenflow::SavedBlock saved_block(size_t block);
   bool is_due_before_forward() const;
   Json block_facts(size_t block) const;
