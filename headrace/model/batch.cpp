@@ -33,6 +33,14 @@ void check_starts(const std::vector<int64_t>& starts) {
 
 }  // namespace
 
+at::Tensor find_trained_rows(const at::Tensor& targets_N) { return targets_N.ne(kMasked).nonzero().flatten(); }
+
+Batch to_device(const Batch& batch, at::Device device) {
+  const at::Tensor rows = batch.trained_rows_R.defined() ? batch.trained_rows_R : find_trained_rows(batch.targets_N);
+  return {batch.ids_N.to(device), batch.positions_N.to(device), batch.targets_N.to(device), batch.document_starts,
+          rows.to(device)};
+}
+
 int64_t Batch::num_trained_tokens() const { return targets_N.ne(kMasked).sum().item<int64_t>(); }
 
 Batch pack(std::span<const std::vector<int64_t>> documents, std::span<const std::vector<int64_t>> labels) {

@@ -20,7 +20,9 @@ tensor::Parameter head_matrix(const Model& model, const BoundBlock& head, const 
 }
 
 // Rows whose target is trained: the others are never touched, not even by the norm.
-at::Tensor trained_rows(const Batch& batch) { return batch.targets_N.ne(kMasked).nonzero().flatten(); }
+at::Tensor trained_rows(const Batch& batch) {
+  return batch.trained_rows_R.defined() ? batch.trained_rows_R : find_trained_rows(batch.targets_N);
+}
 
 }  // namespace
 

@@ -26,7 +26,8 @@ struct LinearCrossEntropy {
 // Softmax in fp32 after subtracting the row's maximum; the loss is summed over rows in double.
 // Rows are taken in chunks of at most logits_bytes of logits (at least one row); chunks change only the rounding of the
 // products, and no bit of the result depends on the thread count but through libtorch's products.
-// Throws InternalError when shapes disagree, DataError when a label is neither masked nor in [0, V).
+// Throws InternalError when shapes disagree, DataError when a label is neither masked nor in [0, V); on a GPU labels
+// are trusted. Waits for a GPU once.
 LinearCrossEntropy linear_cross_entropy(const at::Tensor& x_NC, const at::Tensor& weight_VC,
                                         const at::Tensor& targets_N, float grad_scale, at::Tensor grad_weight_VC,
                                         int64_t logits_bytes = kLogitsBytes);

@@ -1,6 +1,7 @@
 #include "headrace/tensor/fused_activation.h"
 
 #include "headrace/kernel/activation.h"
+#include "headrace/tensor/aten_ops.h"
 #include "headrace/tensor/spans.h"
 #include "headrace/tensor/torch.h"
 
@@ -12,6 +13,7 @@ constexpr size_t kElementsAThread = 16384;
 }  // namespace
 
 at::Tensor swiglu(const at::Tensor& gate_up_N2F) {
+  if (!is_ours(gate_up_N2F)) return aten::swiglu(gate_up_N2F);
   const auto hidden = static_cast<size_t>(gate_up_N2F.size(1) / 2);
   at::Tensor y_NF = at::empty({gate_up_N2F.size(0), gate_up_N2F.size(1) / 2}, gate_up_N2F.options());
   const auto gate_up = const_floats(gate_up_N2F);
@@ -26,6 +28,7 @@ at::Tensor swiglu(const at::Tensor& gate_up_N2F) {
 }
 
 void swiglu_backward_(at::Tensor& gate_up_N2F, at::Tensor& grad_y_NF) {
+  if (!is_ours(gate_up_N2F)) return aten::swiglu_backward_(gate_up_N2F, grad_y_NF);
   const auto hidden = static_cast<size_t>(grad_y_NF.size(1));
   const auto gate_up = floats(gate_up_N2F), grad_y = floats(grad_y_NF);
   over_range(
@@ -38,6 +41,7 @@ void swiglu_backward_(at::Tensor& gate_up_N2F, at::Tensor& grad_y_NF) {
 }
 
 at::Tensor gelu_tanh(const at::Tensor& x_NF) {
+  if (!is_ours(x_NF)) return aten::gelu_tanh(x_NF);
   at::Tensor y_NF = at::empty_like(x_NF);
   const auto x = const_floats(x_NF);
   const auto y = floats(y_NF);
@@ -48,6 +52,7 @@ at::Tensor gelu_tanh(const at::Tensor& x_NF) {
 }
 
 void gelu_tanh_backward_(at::Tensor& x_NF, at::Tensor& grad_y_NF) {
+  if (!is_ours(x_NF)) return aten::gelu_tanh_backward_(x_NF, grad_y_NF);
   const auto x = floats(x_NF), grad_y = floats(grad_y_NF);
   over_range(x.size(), kElementsAThread, [&](size_t begin, size_t end) {
     kernel::gelu_tanh_backward(x.subspan(begin, end - begin), grad_y.subspan(begin, end - begin));

@@ -1,6 +1,6 @@
 // Activations between the two halves of a feed-forward sublayer, with backward passes that work in place.
-// Shapes: N rows, F hidden channels; fp32, CPU, contiguous. Elements are computed alone: the same bits for any thread
-// count.
+// Shapes: N rows, F hidden channels; contiguous. fp32 on the CPU: elements are computed alone, the same bits for any
+// thread count. Other devices and types: libtorch's operators (aten_ops.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -8,6 +8,7 @@
 #include "headrace/base/errors.h"
 #include "headrace/kernel/attention.h"
 #include "headrace/kernel/rotary.h"
+#include "headrace/tensor/aten_ops.h"
 #include "headrace/tensor/flash_attention.h"
 #include "headrace/tensor/spans.h"
 #include "headrace/tensor/torch.h"
@@ -89,6 +90,7 @@ void sum_groups(const at::Tensor& by_query_head, at::Tensor to_NK, const Attenti
 
 void rotary_(at::Tensor& qkv_NE, const at::Tensor& cos_NR, const at::Tensor& sin_NR, const AttentionShape& shape,
              bool backward) {
+  if (!is_ours(qkv_NE)) return aten::rotary_(qkv_NE, cos_NR, sin_NR, shape, backward);
   const auto qkv = floats(qkv_NE);
   const auto cos = const_floats(cos_NR), sin = const_floats(sin_NR);
   const auto rows = static_cast<size_t>(qkv_NE.size(0)), stride = static_cast<size_t>(qkv_NE.size(1));
@@ -103,6 +105,7 @@ void rotary_(at::Tensor& qkv_NE, const at::Tensor& cos_NR, const at::Tensor& sin
 
 Attention attention(const at::Tensor& qkv_NE, std::span<const int64_t> starts, const AttentionShape& shape) {
   check(qkv_NE, starts, shape);
+  if (!is_ours(qkv_NE)) return aten::attention(qkv_NE, starts, shape);
   const int64_t rows = qkv_NE.size(0);
   Attention result{at::empty({rows, shape.num_heads * shape.head_dim}, qkv_NE.options()),
                    at::empty({shape.num_heads, rows}, qkv_NE.options())};
@@ -125,6 +128,7 @@ Attention attention(const at::Tensor& qkv_NE, std::span<const int64_t> starts, c
 at::Tensor attention_backward(const at::Tensor& grad_y_NO, const at::Tensor& qkv_NE, const Attention& saved,
                               std::span<const int64_t> starts, const AttentionShape& shape) {
   check(qkv_NE, starts, shape);
+  if (!is_ours(qkv_NE)) return aten::attention_backward(grad_y_NO, qkv_NE, saved, starts, shape);
   const auto rows = static_cast<size_t>(qkv_NE.size(0)), channels = static_cast<size_t>(shape.head_dim);
   const int64_t queries = shape.num_heads * shape.head_dim, keys = shape.num_kv_heads * shape.head_dim;
   const Documents documents(starts, shape);

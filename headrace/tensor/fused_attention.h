@@ -1,7 +1,8 @@
 // Causal attention of packed documents, straight from the joint q, k, v product and back to its gradient: no
 // transposes, no mask, no padding; a document never reads another's rows. Shapes: N packed tokens, H query heads, K
-// key/value heads (H a multiple of K), D head channels, R = D / 2. fp32, CPU. Documents and heads are computed alone:
-// the same bits for any thread count and any packing.
+// key/value heads (H a multiple of K), D head channels, R = D / 2. fp32 on the CPU: documents and heads are computed
+// alone, the same bits for any thread count and any packing. Other devices and types: libtorch's operators
+// (aten_ops.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

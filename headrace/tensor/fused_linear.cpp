@@ -5,6 +5,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/norm.h"
+#include "headrace/tensor/aten_ops.h"
 #include "headrace/tensor/spans.h"
 #include "headrace/tensor/torch.h"
 
@@ -23,6 +24,10 @@ void tall_linear_out(at::Tensor& out_NO, const at::Tensor& x_NI, const at::Tenso
                                                   std::to_string(out_NO.size(1)) + " for " +
                                                   std::to_string(x_NI.size(0)) + " rows and a weight of " +
                                                   std::to_string(columns) + " rows.");
+  }
+  if (!is_ours(x_NI)) {
+    at::mm_out(out_NO, x_NI, weight_OI.t());
+    return;
   }
   for (int64_t begin = 0; begin < columns; begin += kTile) {
     const int64_t count = std::min(kTile, columns - begin);
@@ -57,12 +62,14 @@ at::Tensor linear_backward(const at::Tensor& grad_NO, const at::Tensor& x_NI, co
 }
 
 void add_row_sums(const at::Tensor& grad_NO, const at::Tensor& grad_O) {
+  if (!is_ours(grad_NO)) return aten::add_row_sums(grad_NO, grad_O);
   const auto values = const_floats(grad_NO);
   const auto sum = floats(grad_O);
   over_channels(sum.size(), [&](kernel::Channels channels) { kernel::add_row_sums(values, channels, sum); });
 }
 
 void embedding_backward(const at::Tensor& ids_N, const at::Tensor& grad_NC, const at::Tensor& grad_weight_VC) {
+  if (!is_ours(grad_NC)) return aten::embedding_backward(ids_N, grad_NC, grad_weight_VC);
   const int64_t channels = grad_weight_VC.size(1);
   const at::Tensor ids = ids_N.contiguous();
   const int64_t* id = ids.const_data_ptr<int64_t>();

@@ -1,7 +1,8 @@
 // Matrix products of a block with their backward: the weight gradient goes straight into the block's gradient buffer,
 // without a temporary the size of a weight. Explicit pairs, outside autograd: a tape then holds activations only.
-// Shapes: N rows (tokens), I input channels, O output channels. fp32, CPU. Any thread; uses torch's threads. The bits
-// of a product depend on libtorch's matrix library, which may order its sums by the thread count.
+// Shapes: N rows (tokens), I input channels, O output channels. Any device and floating type, one for all tensors of a
+// call. Any thread; uses torch's threads. The bits of a product depend on libtorch's matrix library, which may order
+// its sums by the thread count.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,7 +40,7 @@ void linear_add_gradients(const at::Tensor& grad_NO, const at::Tensor& x_NI, con
 void add_row_sums(const at::Tensor& grad_NO, const at::Tensor& grad_O);
 
 // grad_weight_VC[ids_N[n]] += grad_NC[n], in the order of n for each row: the same bits for any thread count.
-// Throws InternalError when shapes disagree or an id is outside [0, V).
+// Throws InternalError when shapes disagree or an id is outside [0, V); on a GPU ids are trusted.
 void embedding_backward(const at::Tensor& ids_N, const at::Tensor& grad_NC, const at::Tensor& grad_weight_VC);
 
 }  // namespace headrace::tensor

@@ -1,5 +1,6 @@
 #include "headrace/tensor/fused_norm.h"
 
+#include "headrace/tensor/aten_ops.h"
 #include "headrace/tensor/spans.h"
 #include "headrace/tensor/torch.h"
 
@@ -17,6 +18,7 @@ std::span<T> rows_of(std::span<T> all, size_t begin, size_t end, size_t channels
 }  // namespace
 
 RmsNorm rms_norm(const at::Tensor& x_NC, const at::Tensor& weight_C, double eps) {
+  if (!is_ours(x_NC)) return aten::rms_norm(x_NC, weight_C, eps);
   RmsNorm result{at::empty_like(x_NC), at::empty({x_NC.size(0)}, x_NC.options())};
   const auto x = const_floats(x_NC), weight = const_floats(weight_C);
   const auto y = floats(result.y_NC), inverse = floats(result.inverse_N);
@@ -29,6 +31,7 @@ RmsNorm rms_norm(const at::Tensor& x_NC, const at::Tensor& weight_C, double eps)
 }
 
 at::Tensor rms_norm_again(const at::Tensor& x_NC, const at::Tensor& inverse_N, const at::Tensor& weight_C) {
+  if (!is_ours(x_NC)) return aten::rms_norm_again(x_NC, inverse_N, weight_C);
   at::Tensor y_NC = at::empty_like(x_NC);
   const auto x = const_floats(x_NC), weight = const_floats(weight_C), inverse = const_floats(inverse_N);
   const auto y = floats(y_NC);
@@ -42,6 +45,7 @@ at::Tensor rms_norm_again(const at::Tensor& x_NC, const at::Tensor& inverse_N, c
 
 void rms_norm_backward(const at::Tensor& grad_y_NC, const at::Tensor& x_NC, const at::Tensor& inverse_N,
                        const Parameter& weight_C, at::Tensor& grad_x_NC) {
+  if (!is_ours(x_NC)) return aten::rms_norm_backward(grad_y_NC, x_NC, inverse_N, weight_C, grad_x_NC);
   const auto grad_y = const_floats(grad_y_NC), x = const_floats(x_NC), inverse = const_floats(inverse_N);
   const auto weight = const_floats(weight_C.value);
   const auto grad_x = floats(grad_x_NC);
@@ -57,6 +61,7 @@ void rms_norm_backward(const at::Tensor& grad_y_NC, const at::Tensor& x_NC, cons
 }
 
 LayerNorm layer_norm(const at::Tensor& x_NC, const at::Tensor& weight_C, const at::Tensor& bias_C, double eps) {
+  if (!is_ours(x_NC)) return aten::layer_norm(x_NC, weight_C, bias_C, eps);
   const auto row_options = x_NC.options();
   LayerNorm result{at::empty_like(x_NC), at::empty({x_NC.size(0)}, row_options),
                    at::empty({x_NC.size(0)}, row_options)};
@@ -72,6 +77,7 @@ LayerNorm layer_norm(const at::Tensor& x_NC, const at::Tensor& weight_C, const a
 
 at::Tensor layer_norm_again(const at::Tensor& x_NC, const LayerNorm& saved, const at::Tensor& weight_C,
                             const at::Tensor& bias_C) {
+  if (!is_ours(x_NC)) return aten::layer_norm_again(x_NC, saved, weight_C, bias_C);
   at::Tensor y_NC = at::empty_like(x_NC);
   const auto x = const_floats(x_NC), weight = const_floats(weight_C), bias = const_floats(bias_C);
   const auto mean = const_floats(saved.mean_N), inverse = const_floats(saved.inverse_N);
@@ -87,6 +93,7 @@ at::Tensor layer_norm_again(const at::Tensor& x_NC, const LayerNorm& saved, cons
 
 void layer_norm_backward(const at::Tensor& grad_y_NC, const at::Tensor& x_NC, const LayerNorm& saved,
                          const Parameter& weight_C, const Parameter& bias_C, at::Tensor& grad_x_NC) {
+  if (!is_ours(x_NC)) return aten::layer_norm_backward(grad_y_NC, x_NC, saved, weight_C, bias_C, grad_x_NC);
   const auto grad_y = const_floats(grad_y_NC), x = const_floats(x_NC), weight = const_floats(weight_C.value);
   const auto mean = const_floats(saved.mean_N), inverse = const_floats(saved.inverse_N);
   const auto grad_x = floats(grad_x_NC);

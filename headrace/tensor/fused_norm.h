@@ -1,5 +1,6 @@
-// Normalisation of rows, one pass forward and one backward. Shapes: N rows, C channels; fp32, CPU, contiguous rows.
-// Rows are computed alone and parameter gradients are summed in a fixed order: the same bits for any thread count.
+// Normalisation of rows, one pass forward and one backward. Shapes: N rows, C channels; contiguous rows. fp32 on the
+// CPU: rows are computed alone and parameter gradients are summed in a fixed order, the same bits for any thread count.
+// Other devices and types: libtorch's operators (aten_ops.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -13,9 +13,12 @@
 
 namespace headrace::tensor {
 
+// Whether our kernels compute on a tensor of this device and type: fp32 on the CPU. Others are libtorch's (aten_ops.h).
+inline bool is_ours(const at::Tensor& t) { return t.scalar_type() == at::kFloat && t.is_cpu(); }
+
 // Views of a contiguous fp32 CPU tensor; throw InternalError for any other. Valid while the tensor's storage lives.
 inline void expect_plain(const at::Tensor& t) {
-  if (t.is_contiguous() && t.scalar_type() == at::kFloat && t.is_cpu()) return;
+  if (t.is_contiguous() && is_ours(t)) return;
   throw InternalError("tensor.spans", "a kernel was given a tensor that is not contiguous fp32 on the CPU.");
 }
 inline std::span<float> floats(const at::Tensor& t) {

@@ -54,6 +54,12 @@ struct GoldenCase {
     batch.document_starts.assign(starts.const_data_ptr<int64_t>(), starts.const_data_ptr<int64_t>() + starts.numel());
   }
 
+  // Weights, gradients and batch to another type or device.
+  void move_to(const at::TensorOptions& options) {
+    for (BlockBuffers& block : buffers) block = {block.weights.to(options), block.gradients.to(options)};
+    batch = to_device(batch, options.device());
+  }
+
   std::filesystem::path folder;
   Model model;
   safetensors::File golden;

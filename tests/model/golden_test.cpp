@@ -1,4 +1,5 @@
-// Every family against transformers in fp32 (tools/make_model_goldens.py).
+// Every family against transformers in fp32 (tools/make_model_goldens.py): by our kernels, and in fp64 by libtorch's
+// operators, with which a model computes on a GPU too.
 #include <gtest/gtest.h>
 
 #include "tests/model/golden_case.h"
@@ -6,17 +7,25 @@
 namespace headrace::model {
 namespace {
 
-class Golden : public ::testing::TestWithParam<const char*> {};
+class Golden : public ::testing::TestWithParam<std::tuple<const char*, at::ScalarType>> {
+ protected:
+  GoldenCase load() {
+    GoldenCase c(std::get<0>(GetParam()));
+    c.move_to(std::get<1>(GetParam()));
+    return c;
+  }
+};
 
 TEST_P(Golden, LogitsAgreeWithTransformers) {
-  const GoldenCase c(GetParam());
+  const GoldenCase c = load();
   const at::Tensor expected = tensor_of(c.golden, "logits");
+  ASSERT_EQ(forward_all(c.model, c.buffers, c.batch).scalar_type(), std::get<1>(GetParam()));
   const double worst = (all_logits(c, c.batch) - expected).abs().max().item<double>();
   EXPECT_LT(worst, 1e-5) << "logits reach " << expected.abs().max().item<double>();
 }
 
 TEST_P(Golden, LossAndEveryGradientAgreeWithTransformers) {
-  GoldenCase c(GetParam());
+  GoldenCase c = load();
   const LossResult result = train_pass(c.model, c.buffers, c.batch, 1.0F, Keep::kAll);
   const double expected = tensor_of(c.golden, "loss_sum").item<double>();
   EXPECT_NEAR(result.loss_sum, expected, 1e-5 * expected);
@@ -41,15 +50,19 @@ TEST_P(Golden, LossAndEveryGradientAgreeWithTransformers) {
 }
 
 TEST_P(Golden, LossWithoutGradientsIsTheSame) {
-  GoldenCase c(GetParam());
+  GoldenCase c = load();
   const LossResult trained = train_pass(c.model, c.buffers, c.batch, 1.0F, Keep::kInput);
   const LossResult evaluated = loss_all(c.model, c.buffers, c.batch);
   EXPECT_NEAR(evaluated.loss_sum, trained.loss_sum, 1e-6 * trained.loss_sum);
   EXPECT_EQ(evaluated.trained_tokens, trained.trained_tokens);
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, Golden, ::testing::ValuesIn(kFamilies),
-                         [](const auto& param) { return std::string(param.param); });
+INSTANTIATE_TEST_SUITE_P(Families, Golden,
+                         ::testing::Combine(::testing::ValuesIn(kFamilies), ::testing::Values(at::kFloat, at::kDouble)),
+                         [](const auto& param) {
+                           const bool is_ours = std::get<1>(param.param) == at::kFloat;
+                           return std::get<0>(param.param) + std::string(is_ours ? "" : "_by_libtorch");
+                         });
 
 }  // namespace
 }  // namespace headrace::model
