@@ -1,4 +1,5 @@
-// Four elements a thread, so that every access is 16 bytes wide; the roof is memory bandwidth (28 bytes an element).
+// Four elements a thread where addresses allow 16-byte accesses, else one; the roof is memory bandwidth (28 bytes an
+// element).
 #include <string>
 
 #include "headrace/base/errors.h"
@@ -33,24 +34,24 @@ __device__ void update(float& master, float& m, float& v, float gradient, float 
   update_element(master, m, v, __fmul_rn(gradient, c.gradient_scale), keep, c.adamw, c.correction);
 }
 
-__device__ float4& wide(float* values, int64_t index) { return *reinterpret_cast<float4*>(values + index); }
+template <int kCount>
+__device__ void update_pack(const AdamWBuffers& b, const Ranges& ranges, const StepConstants& c, int64_t i) {
+  auto master = load_pack<kCount>(b.master + i), m = load_pack<kCount>(b.m + i), v = load_pack<kCount>(b.v + i);
+  const auto gradient = load_pack<kCount>(b.gradient + i);
+  for (int k = 0; k < kCount; ++k) {
+    update(master.at[k], m.at[k], v.at[k], gradient.at[k], keep_at(ranges, i + k), c);
+  }
+  store_pack(master, b.master + i);
+  store_pack(m, b.m + i);
+  store_pack(v, b.v + i);
+}
 
+template <int kCount>
 __global__ void __launch_bounds__(kThreads)
     adamw_kernel(const AdamWBuffers b, const __grid_constant__ Ranges ranges, const StepConstants c) {
-  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kWide;
-  if (i + kWide <= b.count) {
-    float4 master = wide(b.master, i), m = wide(b.m, i), v = wide(b.v, i);
-    const float4 gradient = *reinterpret_cast<const float4*>(b.gradient + i);
-    update(master.x, m.x, v.x, gradient.x, keep_at(ranges, i), c);
-    update(master.y, m.y, v.y, gradient.y, keep_at(ranges, i + 1), c);
-    update(master.z, m.z, v.z, gradient.z, keep_at(ranges, i + 2), c);
-    update(master.w, m.w, v.w, gradient.w, keep_at(ranges, i + 3), c);
-    wide(b.master, i) = master;
-    wide(b.m, i) = m;
-    wide(b.v, i) = v;
-    return;
-  }
-  for (int64_t j = i; j < b.count; ++j) update(b.master[j], b.m[j], b.v[j], b.gradient[j], keep_at(ranges, j), c);
+  const int64_t i = (int64_t{blockIdx.x} * kThreads + threadIdx.x) * kCount;
+  if (i + kCount <= b.count) return update_pack<kCount>(b, ranges, c, i);
+  for (int64_t j = i; j < b.count; ++j) update_pack<1>(b, ranges, c, j);
 }
 
 [[noreturn]] void refuse(const std::string& fact) { throw InternalError("kernel.cuda.adamw", fact); }
@@ -67,9 +68,6 @@ void check(const AdamWBuffers& b, std::span<const DecayRange> ranges, const Adam
   }
   if (begin != b.count) {
     refuse("decay ranges end at " + std::to_string(begin) + ", the buffers at " + std::to_string(b.count) + ".");
-  }
-  for (const float* buffer : std::initializer_list<const float*>{b.master, b.m, b.v, b.gradient}) {
-    if (!is_wide(buffer)) refuse("a buffer is not aligned to 16 bytes.");
   }
 }
 
@@ -88,8 +86,11 @@ void adamw_update(const AdamWBuffers& buffers, std::span<const DecayRange> range
     packed.ends[i] = ranges[i].end;
     packed.keeps[i] = ranges[i].decays ? constants.adamw.keep : constants_of(undecayed).adamw.keep;
   }
-  const unsigned blocks = blocks_for(buffers.count, int64_t{kThreads} * kWide);
-  adamw_kernel<<<blocks, kThreads, 0, stream>>>(buffers, packed, constants);
+  if (is_wide(buffers.master) && is_wide(buffers.m) && is_wide(buffers.v) && is_wide(buffers.gradient)) {
+    launch(adamw_kernel<kWide>, blocks_for(buffers.count, kThreads * kWide), stream, buffers, packed, constants);
+  } else {
+    launch(adamw_kernel<1>, blocks_for(buffers.count, kThreads), stream, buffers, packed, constants);
+  }
   expect_launched("kernel.cuda.adamw");
 }
 

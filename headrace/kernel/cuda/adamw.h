@@ -12,8 +12,8 @@ struct CUstream_st;  // what CUDA's headers call *cudaStream_t
 
 namespace headrace::kernel::cuda {
 
-// A block's flat fp32 buffers in the memory of one device, aligned to 16 bytes; the caller owns them and keeps them
-// until the stream has passed the update.
+// A block's flat fp32 buffers in the memory of one device, fastest where aligned to 16 bytes; the caller owns them and
+// keeps them until the stream has passed the update.
 struct AdamWBuffers {
   float* master = nullptr;
   float* m = nullptr;
@@ -32,7 +32,7 @@ inline constexpr int kMaxDecayRanges = 64;
 
 // Queues one launch on `stream` (null: the default one) and returns; reads `ranges` before it returns. The ranges
 // ascend and the last ends at buffers.count; `step` means what it means on the host.
-// Throws InternalError when they do not, when there are more than kMaxDecayRanges, a buffer is not aligned or
+// Throws InternalError when they do not, when there are more than kMaxDecayRanges or
 // step.step < 1; DeviceError when the launch is refused. Errors of the kernel itself surface at the caller's next wait.
 void adamw_update(const AdamWBuffers& buffers, std::span<const DecayRange> ranges, const AdamWStep& step,
                   CUstream_st* stream);

@@ -171,9 +171,9 @@ void launch_update(const char* verb, const Update& update, std::span<const Devic
   const bool is_wide_state =
       is_wide(update.state.m) && is_wide(update.state.v) && (!update.has_packs || is_wide(update.state.master));
   if (is_wide_state && std::all_of(slots.begin(), slots.end(), is_wide_slot)) {
-    update_kernel<kWide><<<blocks_for(update.count, kThreads * kWide), kThreads, 0, stream>>>(update);
+    launch(update_kernel<kWide>, blocks_for(update.count, kThreads * kWide), stream, update);
   } else {
-    update_kernel<1><<<blocks_for(update.count, kThreads), kThreads, 0, stream>>>(update);
+    launch(update_kernel<1>, blocks_for(update.count, kThreads), stream, update);
   }
   expect_launched(verb);
 }
@@ -198,9 +198,9 @@ void adamw_update_selected(const DeviceState& state, const int32_t* channels, co
 void accumulate_gradient(float* sum, int64_t count, const DeviceSlot& slot, bool is_first, CUstream_st* stream) {
   if (count == 0) return;
   if (is_wide(sum) && is_wide_slot(slot)) {
-    accumulate_kernel<kWide><<<blocks_for(count, kThreads * kWide), kThreads, 0, stream>>>(sum, count, slot, is_first);
+    launch(accumulate_kernel<kWide>, blocks_for(count, kThreads * kWide), stream, sum, count, slot, is_first);
   } else {
-    accumulate_kernel<1><<<blocks_for(count, kThreads), kThreads, 0, stream>>>(sum, count, slot, is_first);
+    launch(accumulate_kernel<1>, blocks_for(count, kThreads), stream, sum, count, slot, is_first);
   }
   expect_launched("kernel.cuda.accumulate_gradient");
 }

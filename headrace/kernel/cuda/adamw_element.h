@@ -1,6 +1,8 @@
 // The arithmetic of AdamW on the device: every rounding of the host's kernel, in its order. For .cu files only.
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include "headrace/kernel/adamw_constants.h"
 
 namespace headrace::kernel::cuda {

@@ -134,9 +134,9 @@ void launch_copy(const Copy& copy, Axis axis, CUstream_st* stream) {
   const auto rows = static_cast<unsigned>(std::min<int64_t>(copy.num_lines, kMaxGridRows));
   const dim3 grid(blocks_for(copy.line_width, int64_t{kThreads} * kCount), rows);
   if (axis == Axis::kColumns) {
-    copy_columns<kCount, kGathers><<<grid, kThreads, 0, stream>>>(copy);
+    launch(copy_columns<kCount, kGathers>, grid, stream, copy);
   } else {
-    copy_rows<kCount, kGathers><<<grid, kThreads, 0, stream>>>(copy);
+    launch(copy_rows<kCount, kGathers>, grid, stream, copy);
   }
 }
 
@@ -173,12 +173,12 @@ void launch_split(const char* verb, const float* matrix, const Split& split, dou
   const auto rows = static_cast<unsigned>(chunks);
   const bool is_wide_read = split.width % kWide == 0 && is_wide(matrix) && is_wide(split.sides.places);
   if (is_wide_read) {
-    split_chunk<kWide><<<dim3(blocks_for(split.width, kLanes * kWide), rows), kThreads, 0, stream>>>(matrix, split);
+    launch(split_chunk<kWide>, dim3(blocks_for(split.width, kLanes * kWide), rows), stream, matrix, split);
   } else {
-    split_chunk<1><<<dim3(blocks_for(split.width, kLanes), rows), kThreads, 0, stream>>>(matrix, split);
+    launch(split_chunk<1>, dim3(blocks_for(split.width, kLanes), rows), stream, matrix, split);
   }
   expect_launched(verb);
-  add_parts<<<blocks_for(split.width, kThreads), kThreads, 0, stream>>>(split.parts, chunks, split.width, scores);
+  launch(add_parts, blocks_for(split.width, kThreads), stream, split.parts, chunks, split.width, scores);
   expect_launched(verb);
 }
 
@@ -220,9 +220,9 @@ void add_channel_scores(const float* matrix, const MatrixShape& shape, Lines row
   double* scores = buffers.scores + rows.begin;
   const auto blocks = static_cast<unsigned>(rows.count());
   if (shape.width % kWide == 0 && is_wide(matrix)) {
-    add_row_scores<kWide><<<blocks, kThreads, 0, stream>>>(first, shape.width, scores);
+    launch(add_row_scores<kWide>, blocks, stream, first, shape.width, scores);
   } else {
-    add_row_scores<1><<<blocks, kThreads, 0, stream>>>(first, shape.width, scores);
+    launch(add_row_scores<1>, blocks, stream, first, shape.width, scores);
   }
   expect_launched(kVerb);
 }

@@ -1,4 +1,4 @@
-// What the device's kernels share: wide accesses and launches. For .cu files only.
+// What the device's kernels share: wide accesses and launches, always of kThreads a block. For .cu files only.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,6 +7,8 @@
 #include <string>
 
 #include "headrace/base/errors.h"
+
+struct CUstream_st;
 
 namespace headrace::kernel::cuda {
 
@@ -37,6 +39,17 @@ bool is_wide(const T* address) {
 
 inline unsigned blocks_for(int64_t count, int64_t per_block) {
   return static_cast<unsigned>((count + per_block - 1) / per_block);
+}
+
+// Queues a kernel. The arguments are copied before this returns.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, CUstream_st* stream, const Arguments&... arguments) {
+#ifdef __CUDACC__
+  kernel<<<grid, kThreads, 0, stream>>>(arguments...);
+#else  // tests/support/simt: on the host, at once
+  (void)stream;
+  simt::run(grid, kThreads, [&] { kernel(arguments...); });
+#endif
 }
 
 // After a launch: DeviceError at `verb` when it was refused.

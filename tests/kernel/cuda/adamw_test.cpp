@@ -54,9 +54,10 @@ std::vector<cuda::DecayRange> ranges_of(int64_t count) {
 class CudaAdamW : public NeedsGpu {};
 
 TEST_F(CudaAdamW, EqualsTheHostBitForBit) {
-  for (const int64_t count : {int64_t{6}, int64_t{1023}, int64_t{1'000'003}}) {
+  for (const int64_t count : {int64_t{6}, int64_t{1023}, int64_t{100'002}, int64_t{100'003}}) {
     State state = random_state(static_cast<size_t>(count));
-    const DeviceBuffer<float> master(state.master), m(state.m), v(state.v), gradient(state.gradient);
+    const size_t offset = count % 2;  // of the moments: not aligned to 16 bytes
+    const DeviceBuffer<float> master(state.master), m(state.m, offset), v(state.v, offset), gradient(state.gradient);
     const cuda::AdamWBuffers buffers{master.data(), m.data(), v.data(), gradient.data(), count};
     const auto ranges = ranges_of(count);
     for (int64_t t = 1; t <= 3; ++t) {
@@ -80,9 +81,6 @@ TEST(CudaAdamWArguments, AreRefusedWhenTheyContradictEachOther) {
   EXPECT_THROW(cuda::adamw_update(buffers, Ranges{{5, true}, {4, false}, {8, true}}, step, nullptr), InternalError);
   EXPECT_THROW(cuda::adamw_update(buffers, Ranges(cuda::kMaxDecayRanges + 1, {8, true}), step, nullptr), InternalError);
   EXPECT_THROW(cuda::adamw_update(buffers, Ranges{{8, true}}, {.step = 0}, nullptr), InternalError);
-  cuda::AdamWBuffers odd = buffers;
-  odd.m = reinterpret_cast<float*>(uintptr_t{4});
-  EXPECT_THROW(cuda::adamw_update(odd, Ranges{{8, true}}, step, nullptr), InternalError);
 }
 
 TEST(CudaAdamWArguments, NothingToDoNeedsNoDevice) {
