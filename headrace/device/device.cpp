@@ -1,5 +1,7 @@
 #include "headrace/device/device.h"
 
+#include <cstring>
+
 #include "headrace/base/errors.h"
 
 namespace headrace::device {
@@ -24,5 +26,13 @@ std::string_view name_of(Kind kind) {
 }
 
 std::string_view name_of(Direction direction) { return direction == Direction::kToDevice ? "h2d" : "d2h"; }
+
+void Device::read(std::byte* to, const std::byte* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
+
+void Device::write(std::byte* to, const std::byte* from, int64_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, static_cast<size_t>(bytes));
+}
 
 }  // namespace headrace::device

@@ -55,6 +55,19 @@ class Device {
   // Blocks the calling thread until compute has passed the event. Throws DeviceError, also for what compute failed at.
   virtual void wait(const Event&) {}
 
+  // Returns when compute has passed everything queued so far. Throws DeviceError, also for what compute failed at.
+  virtual void finish_compute() {}
+
+  // Whether device memory is the host's own, so that its addresses may be used there. Else only copies reach it.
+  virtual bool shares_host_memory() const { return true; }
+  // Of the GPU, as libtorch counts them; negative where libtorch computes on the CPU.
+  virtual int gpu_index() const { return -1; }
+  // Device memory from and to any host memory, beside the lanes' copies: for saving, restoring and what else is no task.
+  // Ordered after what compute has queued so far; returns when the bytes have arrived. One thread at a time waits for
+  // the other. Throws DeviceError.
+  virtual void read(std::byte* to, const std::byte* from, int64_t bytes);
+  virtual void write(std::byte* to, const std::byte* from, int64_t bytes);
+
   // Where the compute lane, and where host update workers and links should run (cores.h pins them).
   virtual const Cores& cores() const = 0;
 

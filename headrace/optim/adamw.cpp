@@ -10,6 +10,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/squared_norm.h"
+#include "headrace/optim/gpu_adamw.h"
 
 namespace headrace::optim {
 namespace {
@@ -34,8 +35,8 @@ int64_t end_of(const ParameterGroups& groups) {
 
 }  // namespace
 
-AdamWState make_adamw_state(const ParameterGroups& groups) {
-  return {at::zeros({groups.state_numel}), at::zeros({groups.state_numel}), 0};
+AdamWState make_adamw_state(const ParameterGroups& groups, at::Device device) {
+  return {at::zeros({groups.state_numel}, device), at::zeros({groups.state_numel}, device), 0};
 }
 
 void adamw_step(const ParameterGroups& groups, at::Tensor& weights, const at::Tensor& gradients, AdamWState& state,
@@ -44,6 +45,7 @@ void adamw_step(const ParameterGroups& groups, at::Tensor& weights, const at::Te
   require_flat(gradients, end_of(groups), "gradients");
   require_flat(state.m, groups.state_numel, "m");
   require_flat(state.v, groups.state_numel, "v");
+  if (weights.is_cuda()) return gpu_adamw_step(groups, weights, gradients, state, step);
   step.step = ++state.updates;
   const double weight_decay = step.weight_decay;
   for (const ParameterGroup& group : groups.groups) {
@@ -58,6 +60,7 @@ void adamw_step(const ParameterGroups& groups, at::Tensor& weights, const at::Te
 
 double squared_norm(const ParameterGroups& groups, const at::Tensor& gradients) {
   require_flat(gradients, end_of(groups), "gradients");
+  if (gradients.is_cuda()) return gpu_squared_norm(groups, gradients);
   constexpr auto kChunk = static_cast<int64_t>(kernel::kNormChunk);
   double sum = 0;
   for (const ParameterGroup& group : groups.groups) {

@@ -1,5 +1,6 @@
-// AdamW over one block's flat fp32 buffers on the CPU device. The element's arithmetic is kernel/adamw.h; here are the
-// groups, the counter and the threads. One owner; the call uses libtorch's intra-op threads, which change no bit.
+// AdamW over one block's flat fp32 buffers, where they are: the CPU's memory, or a GPU's (gpu_adamw.h). The element's
+// arithmetic is kernel/adamw.h; here are the groups, the counter and the threads. One owner; the call uses libtorch's
+// intra-op threads, which change no bit.
 #pragma once
 
 #include <ATen/core/TensorBody.h>
@@ -18,7 +19,7 @@ struct AdamWState {
 };
 
 // Zero moments for the trained elements.
-AdamWState make_adamw_state(const ParameterGroups& groups);
+AdamWState make_adamw_state(const ParameterGroups& groups, at::Device device = at::kCPU);
 
 // One update of every trained element; weights in place. `step.step` is taken from the state, which it advances;
 // `step.weight_decay` holds for the groups that decay, the others have none.
@@ -26,7 +27,7 @@ AdamWState make_adamw_state(const ParameterGroups& groups);
 void adamw_step(const ParameterGroups& groups, at::Tensor& weights, const at::Tensor& gradients, AdamWState& state,
                 kernel::AdamWStep step);
 
-// Sum of squares of the trained elements of a flat gradient: the same bits for any number of threads.
+// Sum of squares of the trained elements of a flat gradient: the same bits for any number of threads. Waits for a GPU.
 double squared_norm(const ParameterGroups& groups, const at::Tensor& gradients);
 
 }  // namespace headrace::optim

@@ -1,21 +1,26 @@
 #include "headrace/policy/compute_lane.h"
 
+#include <c10/util/Exception.h>
+
 #include <chrono>
 #include <string>
 #include <utility>
 
 #include "headrace/base/errors.h"
+#include "headrace/policy/device_tensor.h"
 #include "headrace/tensor/arena_scope.h"
 
 namespace headrace::policy {
 
-ComputeLane::ComputeLane(const model::Model& model, const std::vector<model::BlockBuffers>& blocks, bool recompute,
+ComputeLane::ComputeLane(const model::Model& model, device::Device& device,
+                         const std::vector<model::BlockBuffers>& blocks, bool recompute,
                          std::shared_ptr<memory::Arena> arena)
-    : model_(model), blocks_(blocks), recompute_(recompute), arena_(std::move(arena)) {}
+    : model_(model), device_(device), blocks_(blocks), recompute_(recompute), arena_(std::move(arena)) {}
 
 void ComputeLane::begin_step(std::span<const model::Batch> batches, float grad_scale, StepResult& result) {
   micros_.clear();  // a broken step may have left tapes
-  batches_ = batches;
+  batches_.clear();
+  for (const model::Batch& batch : batches) batches_.push_back(model::to_device(batch, torch_device(device_)));
   grad_scale_ = grad_scale;
   result_ = &result;
   micros_.resize(batches.size());
@@ -29,26 +34,37 @@ bool ComputeLane::completes_gradient(const graph::Task& task) const {
 
 void ComputeLane::run(const graph::Task& task) {
   const auto begin = std::chrono::steady_clock::now();
+  double* seconds = nullptr;
+  try {
+    seconds = perform(task);
+  } catch (const c10::OutOfMemoryError& error) {
+    throw CapacityError("policy.compute", "the device has no room for what " + graph::name_of(task) +
+                                              " needs: " + error.msg() +
+                                              " Raise --device-budget, lower --batch or --max-length, or add "
+                                              "--recompute.");
+  }
+  device_.finish_compute();
+  *seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double* ComputeLane::perform(const graph::Task& task) {
   const auto block = static_cast<size_t>(task.block), micro = static_cast<size_t>(task.micro_batch);
   const bool is_head = task.block == model_.head_index();
-  double* seconds = &result_->backward_s;
   switch (task.kind) {
     case graph::TaskKind::kForward:
-      seconds = &result_->forward_s;
       if (!is_head) forward(block, micro);
-      break;
+      return &result_->forward_s;
     case graph::TaskKind::kRecompute: {
       const tensor::ArenaScope scope(arena_, memory::Kind::kActivation);
       if (!is_head) model::recompute_block(model_, blocks_[block], micros_[micro].tapes[block], batches_[micro]);
-      break;
+      return &result_->backward_s;
     }
     case graph::TaskKind::kBackward:
       is_head ? loss(micro) : backward(block, micro);
-      break;
+      return &result_->backward_s;
     default:
       throw InternalError("policy.compute", graph::name_of(task) + " is no forward or backward.");
   }
-  *seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
 void ComputeLane::forward(size_t block, size_t micro) {

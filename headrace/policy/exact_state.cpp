@@ -26,6 +26,24 @@ std::span<float> part(float* values, int64_t offset, int64_t numel) {
   return {values + offset, static_cast<size_t>(numel)};
 }
 
+bool is_on_host(const ExactBlock& block) { return block.device == nullptr || block.device->shares_host_memory(); }
+
+void put(const ExactBlock& block, const std::string& name, const std::vector<int64_t>& shape, const float* values,
+         PolicyState& state) {
+  if (is_on_host(block)) return state.put(name, shape, values);
+  const std::span<std::byte> to = std::as_writable_bytes(state.add<float>(name, shape));
+  block.device->read(to.data(), reinterpret_cast<const std::byte*>(values), static_cast<int64_t>(to.size()));
+}
+
+void read(const ExactBlock& block, const StateReader& saved, const std::string& name,
+          const model::ParameterSpec& parameter, float* values) {
+  if (is_on_host(block)) return read_tensor(saved, name, parameter.shape, part(values, 0, parameter.numel));
+  std::vector<float> whole(static_cast<size_t>(parameter.numel));
+  read_tensor<float>(saved, name, parameter.shape, whole);
+  const std::span<const std::byte> from = std::as_bytes(std::span(whole));
+  block.device->write(reinterpret_cast<std::byte*>(values), from.data(), static_cast<int64_t>(from.size()));
+}
+
 struct Counts {
   int64_t smallest = std::numeric_limits<int64_t>::max(), largest = 0;
 };
@@ -61,11 +79,11 @@ bool has_windows(const model::Model& model, const StateReader& saved) {
 void save_exact_block(const ExactBlock& block, int64_t updates, PolicyState& state) {
   for (const model::ParameterSpec& parameter : block.spec.parameters) {
     if (parameter.numel == 0) continue;
-    state.put("master/" + parameter.name, parameter.shape, block.master + parameter.offset);
+    put(block, "master/" + parameter.name, parameter.shape, block.master + parameter.offset, state);
     const std::optional<int64_t> at = state_offset(block.groups, parameter);
     if (!at) continue;
-    state.put("m/" + parameter.name, parameter.shape, block.m + *at);
-    state.put("v/" + parameter.name, parameter.shape, block.v + *at);
+    put(block, "m/" + parameter.name, parameter.shape, block.m + *at, state);
+    put(block, "v/" + parameter.name, parameter.shape, block.v + *at, state);
     state.add<int64_t>("updates/" + parameter.name, {1}).front() = updates;
   }
 }
@@ -73,14 +91,11 @@ void save_exact_block(const ExactBlock& block, int64_t updates, PolicyState& sta
 void restore_exact_block(const ExactBlock& block, const StateReader& saved) {
   for (const model::ParameterSpec& parameter : block.spec.parameters) {
     if (parameter.numel == 0) continue;
-    const auto read = [&](const char* kind, float* values, int64_t offset) {
-      read_tensor(saved, kind + parameter.name, parameter.shape, part(values, offset, parameter.numel));
-    };
-    read("master/", block.master, parameter.offset);
+    read(block, saved, "master/" + parameter.name, parameter, block.master + parameter.offset);
     const std::optional<int64_t> at = state_offset(block.groups, parameter);
     if (!at) continue;
-    read("m/", block.m, *at);
-    read("v/", block.v, *at);
+    read(block, saved, "m/" + parameter.name, parameter, block.m + *at);
+    read(block, saved, "v/" + parameter.name, parameter, block.v + *at);
   }
 }
 

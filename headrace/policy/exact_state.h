@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "headrace/device/device.h"
 #include "headrace/model/model.h"
 #include "headrace/optim/parameter_groups.h"
 #include "headrace/policy/state.h"
@@ -16,6 +17,7 @@ struct ExactBlock {
   float* master;  // [spec.numel]
   float* m;       // [groups.state_numel], likewise v
   float* v;
+  device::Device* device = nullptr;  // in whose memory they are; null: in the host's
 };
 
 // `updates`: how often the block's trained elements were updated.

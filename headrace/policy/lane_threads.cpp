@@ -2,6 +2,7 @@
 
 #include "headrace/graph/stall.h"
 #include "headrace/os/affinity.h"
+#include "headrace/tensor/gpu_memory.h"
 
 namespace headrace::policy {
 
@@ -23,11 +24,19 @@ graph::ExecutorSettings lane_settings(const device::Cores& cores, int32_t host_w
   return settings;
 }
 
-std::shared_ptr<memory::Arena> make_device_arena(const std::shared_ptr<memory::Budget>& budget) {
-  if (budget->limit() == 0) return memory::make_host_arena(budget);
-  const int64_t left = budget->limit() - budget->in_use();
-  if (left <= 0) budget->take(memory::Kind::kWorkspace, 1);  // refuses, in the budget's words
-  return std::make_shared<memory::Arena>(budget, left);
+std::shared_ptr<memory::Arena> make_device_arena(const device::Device& device,
+                                                 const std::shared_ptr<memory::Budget>& budget) {
+  const int64_t limit = budget->limit(), left = limit - budget->in_use();
+  if (limit > 0 && left <= 0) budget->take(memory::Kind::kWorkspace, 1);  // refuses, in the budget's words
+  if (!device.shares_host_memory()) {
+    if (limit > 0) tensor::limit_gpu_memory(left);
+    return nullptr;
+  }
+  return limit == 0 ? memory::make_host_arena(budget) : std::make_shared<memory::Arena>(budget, left);
+}
+
+int64_t taken_by_compute(const std::shared_ptr<memory::Arena>& arena) {
+  return arena ? arena->extent() : tensor::gpu_memory().peak;
 }
 
 OrderedJson stall_report(const graph::Recording& recorded) {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "headrace/base/json.h"
-#include "headrace/device/cores.h"
+#include "headrace/device/device.h"
 #include "headrace/graph/executor.h"
 #include "headrace/memory/arena.h"
 #include "headrace/memory/budget.h"
@@ -18,9 +18,13 @@ namespace headrace::policy {
 graph::ExecutorSettings lane_settings(const device::Cores& cores, int32_t host_workers, double deadline_s,
                                       int64_t recorded_steps);
 
-// Activations and workspace: what the budget has left, or as much as the machine has when it has no limit. Throws
-// CapacityError when nothing is left.
-std::shared_ptr<memory::Arena> make_device_arena(const std::shared_ptr<memory::Budget>& budget);
+// For activations and workspace: what the budget has left, or as much as the machine has when it has no limit. On a GPU
+// libtorch's own allocator is held to that instead, and there is no arena. Throws CapacityError when nothing is left.
+std::shared_ptr<memory::Arena> make_device_arena(const device::Device& device,
+                                                 const std::shared_ptr<memory::Budget>& budget);
+
+// [bytes] that activations and workspace have taken so far at most: of the arena, or of the GPU without one.
+int64_t taken_by_compute(const std::shared_ptr<memory::Arena>& arena);
 
 // {"window_s": .., "idle_s": .., "by_reason": [{"reason": .., "s": ..}, ..]} from the first recorded step's data to the
 // last one's end.

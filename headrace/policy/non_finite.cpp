@@ -53,7 +53,8 @@ std::string locate_non_finite(const model::Model& model, std::span<const model::
     if (const auto found = in_parameters(model.blocks()[i], blocks[i].weights, "weight")) return *found;
   }
   for (const model::Batch& batch : micro_batches) {
-    if (const auto found = in_outputs(model, blocks, batch)) return *found;
+    const model::Batch on_device = model::to_device(batch, blocks.front().weights.device());
+    if (const auto found = in_outputs(model, blocks, on_device)) return *found;
   }
   for (size_t i = blocks.size(); i-- > 0;) {
     if (const auto found = in_parameters(model.blocks()[i], blocks[i].gradients, "gradient")) return *found;

@@ -76,8 +76,8 @@ Offload::Offload(const model::Model& model, std::unique_ptr<device::Device> devi
     shape.is_device_block.push_back(i < num_device_blocks_);
   }
   lanes_->make_storage(shape, trained_, weights, device_budget_, host_budget_);
-  arena_ = make_device_arena(device_budget_);
-  compute_.emplace(model_, lanes_->storage().blocks(), settings_.recompute, arena_);
+  arena_ = make_device_arena(lanes_->device(), device_budget_);
+  compute_.emplace(model_, lanes_->device(), lanes_->storage().blocks(), settings_.recompute, arena_);
   squared_norms_.assign(shape.numel.size(), 0);
   start_lanes();
 }
@@ -198,7 +198,7 @@ void Offload::choose_device_share(const StepResult& result) {
   if (steps < 2) return;
   const double hidden_s = result.forward_s + (has_gate() ? 0 : result.backward_s);
   const double share = graph::device_share_without_stall({.forward_s = hidden_s, .host_update_s = host_s});
-  int64_t numel = 0, left = device_budget_->limit() - device_budget_->in_use() - arena_->extent();
+  int64_t numel = 0, left = device_budget_->limit() - device_budget_->in_use() - taken_by_compute(arena_);
   if (device_budget_->limit() == 0) left = std::numeric_limits<int64_t>::max();
   int32_t blocks = 0;
   for (const int32_t all = shape_.num_blocks(); blocks < all; ++blocks) {
@@ -265,6 +265,7 @@ void Offload::update_on_device(size_t block) {
   at::Tensor weights = lanes_->storage().blocks()[block].weights;
   optim::adamw_step(trained_.groups[block], weights, lanes_->storage().blocks()[block].gradients,
                     lanes_->storage().device_state(block), step);
+  lanes_->device().finish_compute();
   result_->update_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

@@ -10,8 +10,12 @@ ExactBlock Offload::exact_block(size_t block) {
   const model::BlockSpec& spec = model_.blocks()[block];
   if (host.master != nullptr) return {spec, trained_.groups[block], host.master, host.m, host.v};
   const optim::AdamWState& state = storage.device_state(block);
-  return {spec, trained_.groups[block], storage.blocks()[block].weights.data_ptr<float>(), state.m.data_ptr<float>(),
-          state.v.data_ptr<float>()};
+  return {spec,
+          trained_.groups[block],
+          storage.blocks()[block].weights.data_ptr<float>(),
+          state.m.data_ptr<float>(),
+          state.v.data_ptr<float>(),
+          &lanes_->device()};
 }
 
 // Updates under way go on while the next step does: who copies waits for them, and those of the next step for the copy.

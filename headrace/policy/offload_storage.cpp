@@ -1,17 +1,15 @@
 #include "headrace/policy/offload_storage.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
+
+#include "headrace/policy/device_tensor.h"
 
 namespace headrace::policy {
 namespace {
 
 constexpr int64_t kFloat = 4;  // [bytes]
-
-at::Tensor view_of(float* at, int64_t numel) { return at::from_blob(at, {numel}, at::kFloat); }
 
 int64_t num_slots(const StorageShape& shape) {
   return shape.slot.empty() ? 0 : 1 + *std::max_element(shape.slot.begin(), shape.slot.end());
@@ -44,6 +42,7 @@ OffloadStorage::OffloadStorage(device::Device& device, const StorageShape& shape
                 reinterpret_cast<const std::byte*>(from), bytes);
     if (host_[i].master != nullptr) std::memcpy(host_[i].master, from, static_cast<size_t>(bytes));
   }
+  device.finish_compute();  // moments are zeros
 }
 
 void OffloadStorage::place_on_device(device::Device& device, const StorageShape& shape, const TrainedBlocks& trained) {
@@ -63,11 +62,13 @@ void OffloadStorage::place_on_device(device::Device& device, const StorageShape&
   for (const int64_t size : slots) slot_at.push_back(gradient.next(size));
   for (size_t i = 0; i < shape.numel.size(); ++i) {
     float* own = shape.slot[i] < 0 ? gradient.next(shape.numel[i]) : slot_at[static_cast<size_t>(shape.slot[i])];
-    blocks_.push_back({view_of(weight.next(shape.numel[i]), shape.numel[i]), view_of(own, shape.numel[i])});
+    blocks_.push_back(
+        {tensor_at(device, weight.next(shape.numel[i]), shape.numel[i]), tensor_at(device, own, shape.numel[i])});
     device_states_.emplace_back();
     if (!shape.is_device_block[i]) continue;
     const int64_t numel = trained.groups[i].state_numel;
-    device_states_.back() = {view_of(m.next(numel), numel).zero_(), view_of(v.next(numel), numel).zero_(), 0};
+    device_states_.back() = {tensor_at(device, m.next(numel), numel).zero_(),
+                             tensor_at(device, v.next(numel), numel).zero_(), 0};
   }
 }
 
@@ -117,12 +118,12 @@ void OffloadStorage::move_to_device(device::Device& device, size_t num_blocks, c
     float* to = cursor.next(numel);
     device.copy(device::Direction::kToDevice, reinterpret_cast<std::byte*>(to),
                 reinterpret_cast<const std::byte*>(from), numel * kFloat);
-    return view_of(to, numel);
+    return tensor_at(device, to, numel);
   };
   for (size_t i = 0; i < num_blocks; ++i) {
     if (host_[i].master == nullptr) continue;
     const int64_t numel = blocks_[i].weights.numel(), state = trained.groups[i].state_numel;
-    blocks_[i].gradients = view_of(gradient.next(numel), numel);
+    blocks_[i].gradients = tensor_at(device, gradient.next(numel), numel);
     device_states_[i] = {moved(m, host_[i].m, state), moved(v, host_[i].v, state), num_updates};
     host_[i] = {};  // the weights on the device are the masters now
   }

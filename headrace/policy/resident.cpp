@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "headrace/base/errors.h"
+#include "headrace/device/cpu.h"
 #include "headrace/optim/clip.h"
+#include "headrace/policy/device_tensor.h"
 #include "headrace/policy/non_finite.h"
 #include "headrace/tensor/arena_scope.h"
 
@@ -23,19 +25,23 @@ double seconds_since(Clock::time_point& mark) {
 
 }  // namespace
 
-Resident::Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings)
+Resident::Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings,
+                   std::unique_ptr<device::Device> device)
     : model_(model),
       settings_(std::move(settings)),
+      device_(device ? std::move(device) : device::make_cpu_device()),
       trained_(find_trained_blocks(model, settings_.is_frozen)),
       copy_gate_(std::make_shared<CopyGate>(model.blocks().size())),
-      arena_(memory::make_host_arena()) {
+      arena_(device_->shares_host_memory() ? memory::make_host_arena() : nullptr) {
   if (weights.size() != model.blocks().size()) {
     throw InternalError("policy.resident", std::to_string(weights.size()) + " weight buffers for " +
                                                std::to_string(model.blocks().size()) + " blocks.");
   }
   for (size_t i = 0; i < weights.size(); ++i) {
-    states_.push_back(optim::make_adamw_state(trained_.groups[i]));
-    blocks_.push_back({weights[i], at::zeros_like(weights[i])});
+    states_.push_back(optim::make_adamw_state(trained_.groups[i], torch_device(*device_)));
+    const at::Tensor on_device = weights[i].to(torch_device(*device_));
+    blocks_.push_back({on_device, at::zeros_like(on_device)});
+    weights[i].reset();
   }
 }
 
@@ -45,12 +51,15 @@ StepResult Resident::step(const StepInput& input) {
   if (result.trained_tokens == 0) return result;
   for (model::BlockBuffers& block : blocks_) block.gradients.zero_();
   const auto grad_scale = static_cast<float>(1.0 / static_cast<double>(result.trained_tokens));
-  std::vector<at::Tensor> embedding_gradients;
+  std::vector<model::Batch> batches;
   for (const model::Batch& batch : input.micro_batches) {
-    embedding_gradients.push_back(accumulate(batch, grad_scale, result));
+    batches.push_back(model::to_device(batch, torch_device(*device_)));
   }
+  std::vector<at::Tensor> embedding_gradients;
+  for (const model::Batch& batch : batches) embedding_gradients.push_back(accumulate(batch, grad_scale, result));
   Clock::time_point mark = Clock::now();
-  accumulate_embedding(input.micro_batches, std::move(embedding_gradients));
+  accumulate_embedding(batches, std::move(embedding_gradients));
+  device_->finish_compute();
   result.backward_s += seconds_since(mark);
 
   const std::vector<double> squared = squared_norms();
@@ -66,6 +75,7 @@ StepResult Resident::step(const StepInput& input) {
   }
   result.clip_factor = optim::clip_factor(result.gradient_norm * result.gradient_norm, settings_.optimizer.clip);
   update(input.learning_rate, result.clip_factor);
+  device_->finish_compute();
   result.update_s = seconds_since(mark);
   return result;
 }
@@ -83,11 +93,13 @@ at::Tensor Resident::accumulate(const model::Batch& batch, float grad_scale, Ste
   model::LossResult loss = model::loss_forward_backward(model_, blocks_.back(), blocks_.front(), x, batch, grad_scale);
   x.reset();
   result.loss_sum += loss.loss_sum;
+  device_->finish_compute();
   result.forward_s += seconds_since(mark);
   at::Tensor gradient = std::move(loss.grad_x_NC);
   for (size_t i = tapes.size(); i-- > 1;) {
     gradient = model::backward_block(model_, blocks_[i], std::move(tapes[i]), gradient, batch);
   }
+  device_->finish_compute();
   result.backward_s += seconds_since(mark);
   return gradient;
 }
@@ -125,8 +137,12 @@ void Resident::update(double learning_rate, float clip_factor) {
 }
 
 ExactBlock Resident::exact_block(size_t block) {
-  return {model_.blocks()[block], trained_.groups[block], blocks_[block].weights.data_ptr<float>(),
-          states_[block].m.data_ptr<float>(), states_[block].v.data_ptr<float>()};
+  return {model_.blocks()[block],
+          trained_.groups[block],
+          blocks_[block].weights.data_ptr<float>(),
+          states_[block].m.data_ptr<float>(),
+          states_[block].v.data_ptr<float>(),
+          device_.get()};
 }
 
 StateCopy Resident::begin_save() {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "headrace/device/device.h"
 #include "headrace/memory/arena.h"
 #include "headrace/optim/adamw.h"
 #include "headrace/policy/copy_gate.h"
@@ -26,8 +27,10 @@ class Resident final : public Policy {
     std::function<bool(std::string_view name)> is_frozen = {};  // parameters that stay as they are; empty: none
   };
 
-  // `weights`: one flat fp32 buffer a block, taken over and updated in place. `model` must outlive the policy.
-  Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings);
+  // `weights`: one flat fp32 host buffer a block, taken over and updated in place, or copied to a device with memory of
+  // its own. `model` must outlive the policy. Without a device it is the CPU.
+  Resident(const model::Model& model, std::vector<at::Tensor> weights, Settings settings,
+           std::unique_ptr<device::Device> device = nullptr);
 
   // After a RunError, and after a skipped step, weights and moments are those of before the step.
   StepResult step(const StepInput& input) override;
@@ -50,11 +53,12 @@ class Resident final : public Policy {
 
   const model::Model& model_;
   const Settings settings_;
+  const std::unique_ptr<device::Device> device_;
   const TrainedBlocks trained_;
   std::vector<model::BlockBuffers> blocks_;
   std::vector<optim::AdamWState> states_;  // by block
   const std::shared_ptr<CopyGate> copy_gate_;
-  const std::shared_ptr<memory::Arena> arena_;  // activations and workspace
+  const std::shared_ptr<memory::Arena> arena_;  // activations and workspace; null on a GPU
 };
 
 }  // namespace headrace::policy

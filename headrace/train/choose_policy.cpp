@@ -40,9 +40,15 @@ double host_update_seconds(const config::TrainConfig& config, const model::Model
 }  // namespace
 
 config::TrainConfig choose_policy(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
-                                  const device::Device& device, const std::function<void(const std::string&)>& say) {
+                                  device::Device& device, const std::function<void(const std::string&)>& say) {
   if (config.policy != "auto") return config;
-  const MachineRates rates = measure_rates(device.cores());
+  config::TrainConfig chosen = config;
+  if (device.kind() == device::Kind::kCuda && fits_device(config, model, step)) {
+    say("policy auto: resident: everything fits the device, so nothing needs to leave it");
+    chosen.policy = "resident";
+    return chosen;
+  }
+  const MachineRates rates = measure_rates(device);
   const StepSeconds seconds = step_seconds(config, model, step, rates.flops_per_s);
   plan::ChoiceRequest request;
   request.forward_s = seconds.forward;
@@ -55,7 +61,6 @@ config::TrainConfig choose_policy(const config::TrainConfig& config, const model
   request.has_slots = has_room_for_slots(config, model, step);
   const plan::PolicyChoice choice = plan::choose_policy(request);
   for (const std::string& reason : choice.reasons) say("policy auto: " + reason);
-  config::TrainConfig chosen = config;
   chosen.policy = choice.policy == plan::ChosenPolicy::kZenFlow ? "zenflow" : "offload";
   chosen.device_optimizer_share = std::to_string(choice.device_share);
   return chosen;

@@ -11,10 +11,10 @@
 
 namespace headrace::train {
 
-// The config with policy auto replaced by offload or zenflow and what belongs to it, after saying why in three lines;
-// any other config as it is. The calling thread is the compute lane of `device`. Throws CapacityError when neither
+// The config with policy auto replaced by offload or zenflow and what belongs to it, after saying why in three lines,
+// or by resident where a GPU holds everything; any other config as it is. The calling thread is the compute lane of `device`. Throws CapacityError when neither
 // fits.
 config::TrainConfig choose_policy(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
-                                  const device::Device& device, const std::function<void(const std::string&)>& say);
+                                  device::Device& device, const std::function<void(const std::string&)>& say);
 
 }  // namespace headrace::train

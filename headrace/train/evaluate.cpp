@@ -22,7 +22,8 @@ EvaluationResult evaluate(const model::Model& model, std::span<const model::Bloc
   data.rewind();
   int64_t done = 0;
   while (const auto micro_batch = data.next()) {
-    const model::LossResult loss = model::loss_all(model, blocks, to_model_batch(*micro_batch));
+    const model::Batch batch = model::to_device(to_model_batch(*micro_batch), blocks.front().weights.device());
+    const model::LossResult loss = model::loss_all(model, blocks, batch);
     result.loss_sum += loss.loss_sum;
     result.trained_tokens += loss.trained_tokens;
     if (on_batch && !on_batch(++done)) break;

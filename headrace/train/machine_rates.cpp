@@ -11,6 +11,7 @@
 
 #include "headrace/kernel/adamw.h"
 #include "headrace/os/affinity.h"
+#include "headrace/policy/device_tensor.h"
 #include "headrace/policy/host_update.h"
 
 namespace headrace::train {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr int kRounds = 5;
 constexpr int64_t kSide = 768;                   // of square matrices: as a small model's layers have
+constexpr int64_t kGpuSide = 4096;               // as those have that need a GPU
 constexpr size_t kParameters = size_t{4} << 20;  // beyond every cache
 
 // [s] of the fastest of some rounds: what the machine can do when nobody disturbs it.
@@ -31,11 +33,17 @@ double fastest_s(const std::function<void()>& work) {
   return best;
 }
 
-double matrix_rate() {
-  const at::Tensor a = at::ones({kSide, kSide}), b = at::ones({kSide, kSide});
+double matrix_rate(device::Device& device) {
+  const at::Device where = policy::torch_device(device);
+  const int64_t side = where.is_cpu() ? kSide : kGpuSide;
+  const at::Tensor a = at::ones({side, side}, where), b = at::ones({side, side}, where);
   at::Tensor product = at::mm(a, b);
-  const double seconds = fastest_s([&] { at::mm_out(product, a, b); });
-  return 2.0 * static_cast<double>(kSide * kSide * kSide) / seconds;
+  device.finish_compute();
+  const double seconds = fastest_s([&] {
+    at::mm_out(product, a, b);
+    device.finish_compute();
+  });
+  return 2.0 * static_cast<double>(side * side * side) / seconds;
 }
 
 double host_rate(const device::Cores& cores) {
@@ -50,6 +58,6 @@ double host_rate(const device::Cores& cores) {
 
 }  // namespace
 
-MachineRates measure_rates(const device::Cores& cores) { return {matrix_rate(), host_rate(cores)}; }
+MachineRates measure_rates(device::Device& device) { return {matrix_rate(device), host_rate(device.cores())}; }
 
 }  // namespace headrace::train

@@ -1,7 +1,7 @@
 // What this machine does in a second, from a short trial: for the forecast by which policy auto chooses.
 #pragma once
 
-#include "headrace/device/cores.h"
+#include "headrace/device/device.h"
 
 namespace headrace::train {
 
@@ -10,7 +10,8 @@ struct MachineRates {
   double host_update_bytes_per_s = 0;  // of one AdamW pass by one thread on the host's cores
 };
 
-// Takes about half a second; the calling thread is the compute lane. Needs 100 MB of memory for that time.
-MachineRates measure_rates(const device::Cores& cores);
+// Takes about half a second; the calling thread is the compute lane. Needs 100 MB of the host's memory for that time,
+// and 200 MB of a GPU's.
+MachineRates measure_rates(device::Device& device);
 
 }  // namespace headrace::train

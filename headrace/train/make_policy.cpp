@@ -7,6 +7,7 @@
 #include "headrace/base/pattern.h"
 #include "headrace/base/units.h"
 #include "headrace/device/cpu.h"
+#include "headrace/device/cuda.h"
 #include "headrace/device/emulated.h"
 #include "headrace/os/affinity.h"
 #include "headrace/os/memory_facts.h"
@@ -21,6 +22,8 @@
 
 namespace headrace::train {
 namespace {
+
+constexpr int64_t kGpuCode = 512 << 20;  // [bytes] what libraries load onto a GPU as they are first used, about
 
 int64_t bytes_or_zero(const std::string& text) { return text.empty() ? 0 : parse_bytes(text); }
 
@@ -152,19 +155,30 @@ plan::ZenflowPlan zenflow_plan_of(const config::TrainConfig& config, const model
   return plan::plan_zenflow(model.shape(), request, plan.shares_gradient, config.window_sum == "slots");
 }
 
+plan::MemoryPlan resident_plan(const config::TrainConfig& config, const model::Model& model, const LargestStep& step) {
+  plan::MemoryRequest request;
+  request.tokens = request.trained_tokens = step.tokens;
+  for (const model::BlockSpec& block : model.blocks()) request.parameters += block.numel;
+  request.state_parameters = request.parameters;
+  request.recompute = config.recompute;
+  return plan::plan_memory(model.shape(), request);
+}
+
 }  // namespace
 
 void require_device(const config::TrainConfig& config) {
-  const device::Kind kind = device::parse(config.device);
-  if (kind == device::Kind::kCuda) {
-    throw ConfigError("train.device", "--device cuda cannot train yet: use cpu, or emulated to try offloading.");
-  }
+  if (device::parse(config.device) != device::Kind::kCuda || device::cuda::num_devices() > 0) return;
+  throw ConfigError("train.device", "there is no GPU here. Use --device cpu, or emulated to try offloading.");
 }
 
 std::unique_ptr<device::Device> open_device(const config::TrainConfig& config) {
   if (device::parse(config.device) == device::Kind::kCpu) {
     set_compute_threads(config.threads);
     return device::make_cpu_device();
+  }
+  if (device::parse(config.device) == device::Kind::kCuda) {
+    set_compute_threads(config.threads);
+    return device::cuda::make_device({.budget_bytes = bytes_or_zero(config.device_budget)});
   }
   const auto link = static_cast<double>(bytes_or_zero(config.emulated_link));
   auto device = device::make_emulated_device({.to_device = {.bytes_per_s = link}, .to_host = {.bytes_per_s = link}});
@@ -174,9 +188,16 @@ std::unique_ptr<device::Device> open_device(const config::TrainConfig& config) {
   return device;
 }
 
+std::string device_budget_of(const config::TrainConfig& config) {
+  if (device::parse(config.device) != device::Kind::kCuda || !config.device_budget.empty()) return config.device_budget;
+  const int64_t free_bytes = device::cuda::facts(0).free_bytes;
+  return std::to_string(std::max<int64_t>(1, free_bytes - free_bytes / 20 - kGpuCode)) + "B";
+}
+
 void check_memory(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
                   const std::function<void(const std::string&)>& say) {
   const int64_t available = os::memory_facts().available_bytes, host_budget = bytes_or_zero(config.host_budget);
+  const bool has_own_memory = device::parse(config.device) == device::Kind::kCuda;
   const auto require_host = [&](const plan::MemoryPlan& plan, int64_t beside, const auto&... hint) {
     plan::require_fits(plan, available - beside, "what this machine has available", hint...);
     if (host_budget > 0) plan::require_fits(plan, host_budget, "--host-budget", hint...);
@@ -186,26 +207,25 @@ void check_memory(const config::TrainConfig& config, const model::Model& model, 
     say("memory: " + plan.text());
     // The emulated device's memory is this machine's too.
     return require_host(
-        plan.host, plan.device.total(),
+        plan.host, has_own_memory ? 0 : plan.device.total(),
         "Masters, gradients and moments take 16 bytes a parameter there; keep some of them on the device "
         "(--device-optimizer-share) or free memory.");
   }
   if (config.policy == "zenflow") {
     const plan::ZenflowPlan plan = zenflow_plan_of(config, model, step);
     say("memory: " + plan.text());
-    return require_host(plan.host, plan.device.total(),
+    return require_host(plan.host, has_own_memory ? 0 : plan.device.total(),
                         "Add each gradient to a sum as it comes (--window-sum running), lower --max-update-interval or "
                         "raise --topk-ratio.");
   }
-  plan::MemoryRequest request;
-  request.tokens = request.trained_tokens = step.tokens;
-  for (const model::BlockSpec& block : model.blocks()) request.parameters += block.numel;
-  request.state_parameters = request.parameters;
-  request.recompute = config.recompute;
-  const plan::MemoryPlan plan = plan::plan_memory(model.shape(), request);
+  const plan::MemoryPlan plan = resident_plan(config, model, step);
   say("memory: " + plan.text());
-  require_host(plan, 0);
+  require_host(has_own_memory ? plan::MemoryPlan{.weights = plan.weights} : plan, 0);
   if (!config.device_budget.empty()) plan::require_fits(plan, parse_bytes(config.device_budget), "--device-budget");
+}
+
+bool fits_device(const config::TrainConfig& config, const model::Model& model, const LargestStep& step) {
+  return resident_plan(config, model, step).total() <= bytes_or_zero(config.device_budget);
 }
 
 double spare_device_share(const config::TrainConfig& config, const model::Model& model, const LargestStep& step) {
@@ -229,7 +249,7 @@ std::unique_ptr<policy::Policy> make_policy(const config::TrainConfig& config, c
                                             std::unique_ptr<device::Device> device) {
   if (config.policy == "resident") {
     policy::Resident::Settings settings{optimizer_of(config), config.recompute, frozen_of(config)};
-    return std::make_unique<policy::Resident>(model, std::move(weights), std::move(settings));
+    return std::make_unique<policy::Resident>(model, std::move(weights), std::move(settings), std::move(device));
   }
   if (config.policy == "zenflow") {
     const plan::ZenflowPlan plan = zenflow_plan_of(config, model, step);

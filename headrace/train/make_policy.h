@@ -26,11 +26,16 @@ void require_device(const config::TrainConfig& config);
 // threads. Once, before the first tensor operation.
 std::unique_ptr<device::Device> open_device(const config::TrainConfig& config);
 
+// --device-budget; of a GPU without one, what is free there, some left for what libraries load. Throws DeviceError.
+std::string device_budget_of(const config::TrainConfig& config);
+
 // Says the plan through `say` and throws CapacityError when it does not fit a budget or this machine. Nothing is
 // allocated.
 void check_memory(const config::TrainConfig& config, const model::Model& model, const LargestStep& step,
                   const std::function<void(const std::string&)>& say);
 
+// Whether the whole training state and a step's memory fit --device-budget.
+bool fits_device(const config::TrainConfig& config, const model::Model& model, const LargestStep& step);
 // Of the optimizer state, the share for which the device's budget has room beside an offloaded run [0..1]; 1 without a
 // budget. Throws CapacityError when not even that run fits.
 double spare_device_share(const config::TrainConfig& config, const model::Model& model, const LargestStep& step);

@@ -43,6 +43,7 @@ void Trainer::prepare() {
   if (resumed_) position = resumed_->position;
   data_ = open_training_data(config_, text_->codec(), limited_length(shape), tell_progress, position);
   describe_data();
+  config_.device_budget = device_budget_of(config_);
   prepare_policy(shape, open_device(config_));
   open_folder();
   plan_steps();

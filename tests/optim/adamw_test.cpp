@@ -5,6 +5,9 @@
 #include <torch/optim.h>
 #include <torch/types.h>
 
+#include "headrace/device/cuda.h"
+#include "headrace/optim/gpu_adamw.h"
+
 namespace headrace::optim {
 namespace {
 
@@ -88,6 +91,38 @@ TEST(SquaredNorm, ThreadsDoNotChangeOneBit) {
   at::set_num_threads(2);
   EXPECT_EQ(one, squared_norm(groups, gradient));
   EXPECT_NEAR(one / gradient.to(at::kDouble).square().sum().item<double>(), 1, 1e-9);
+}
+
+// The kernels for GPUs, run on the host; groups that are not aligned to anything, frozen elements between them.
+TEST(GpuAdamW, IsTheHostsBitForBit) {
+  if (device::cuda::is_built()) GTEST_SKIP() << "the kernels of this build need a real GPU's memory";
+  torch::manual_seed(2);
+  const ParameterRange ranges[] = {{0, 1001, true, false}, {1001, 30, true, true}, {1031, 5001, false, false}};
+  const ParameterGroups groups = group_parameters(ranges);
+  at::Tensor weights = torch::randn({6032}), on_gpu = weights.clone();
+  AdamWState state = make_adamw_state(groups), of_gpu = make_adamw_state(groups);
+  for (int step = 0; step < 3; ++step) {
+    const at::Tensor gradient = torch::randn({6032});
+    const kernel::AdamWStep update{.learning_rate = 1e-2, .weight_decay = 0.1, .gradient_scale = 0.7F};
+    adamw_step(groups, weights, gradient, state, update);
+    gpu_adamw_step(groups, on_gpu, gradient, of_gpu, update);
+  }
+  EXPECT_TRUE(torch::equal(on_gpu, weights));
+  EXPECT_TRUE(torch::equal(of_gpu.m, state.m) && torch::equal(of_gpu.v, state.v));
+  EXPECT_EQ(of_gpu.updates, 3);
+}
+
+TEST(GpuAdamW, NormIsTheHostsWithinRoundingAndSeesWhatIsNotFinite) {
+  torch::manual_seed(3);
+  const ParameterRange ranges[] = {{0, 9000, true, false}, {9000, 10, true, true}, {9010, 7, false, false}};
+  const ParameterGroups groups = group_parameters(ranges);
+  at::Tensor gradient = torch::randn({9017});
+  const double expected = squared_norm(groups, gradient);
+  EXPECT_NEAR(gpu_squared_norm(groups, gradient), expected, 1e-6 * expected);
+  gradient[9005] = std::numeric_limits<float>::quiet_NaN();  // frozen
+  EXPECT_NEAR(gpu_squared_norm(groups, gradient), expected, 1e-6 * expected);
+  gradient[9012] = std::numeric_limits<float>::infinity();
+  EXPECT_FALSE(std::isfinite(gpu_squared_norm(groups, gradient)));
 }
 
 }  // namespace

@@ -81,6 +81,7 @@ class CudaDevice : public Device {
     become_current();
     to_device_ = std::make_unique<Link>();
     to_host_ = std::make_unique<Link>();
+    beside_ = std::make_unique<Link>();
   }
 
   Kind kind() const override { return Kind::kCuda; }
@@ -89,6 +90,15 @@ class CudaDevice : public Device {
   void copy(Direction direction, std::byte* to, const std::byte* from, int64_t bytes) override;
   Event record() override;
   void wait(const Event& event) override;
+  void finish_compute() override;
+  bool shares_host_memory() const override { return false; }
+  int gpu_index() const override { return index_; }
+  void read(std::byte* to, const std::byte* from, int64_t bytes) override {
+    copy_beside(to, from, bytes, cudaMemcpyDeviceToHost);
+  }
+  void write(std::byte* to, const std::byte* from, int64_t bytes) override {
+    copy_beside(to, from, bytes, cudaMemcpyHostToDevice);
+  }
   const Cores& cores() const override { return cores_; }
   std::vector<std::string> take_warnings() override;
 
@@ -97,6 +107,7 @@ class CudaDevice : public Device {
   void become_current() const { check(cudaSetDevice(index_), "cannot open the GPU"); }
   Slab allocate_on_device(int64_t bytes);
   Slab allocate_page_locked(int64_t bytes);
+  void copy_beside(std::byte* to, const std::byte* from, int64_t bytes, cudaMemcpyKind kind);
   void warn_once(const std::string& sentence);
 
   const int index_;
@@ -104,6 +115,8 @@ class CudaDevice : public Device {
   const std::shared_ptr<Ledger> ledger_;
   const Cores cores_{.compute = os::allowed_cores(), .host = os::allowed_cores()};
   std::unique_ptr<Link> to_device_, to_host_;
+  std::mutex beside_mutex_;
+  std::unique_ptr<Link> beside_;  // of read() and write()
   std::mutex mutex_;
   std::vector<std::string> warnings_;
   bool has_warned_ = false;
@@ -175,6 +188,24 @@ void CudaDevice::wait(const Event& event) {
   if (event.mark() == nullptr) return;
   become_current();
   check(cudaEventSynchronize(static_cast<cudaEvent_t>(event.mark())), "compute failed");
+}
+
+// Without sleeping: compute is to go on at once.
+void CudaDevice::finish_compute() {
+  become_current();
+  check(cudaStreamSynchronize(compute_stream_), "compute failed");
+}
+
+void CudaDevice::copy_beside(std::byte* to, const std::byte* from, int64_t bytes, cudaMemcpyKind kind) {
+  if (bytes <= 0) return;
+  const std::lock_guard lock(beside_mutex_);
+  become_current();
+  const std::string what = "cannot copy " + format_bytes(bytes) + " beside the lanes";
+  check(cudaEventRecord(beside_->arrived.get(), compute_stream_), what);
+  check(cudaStreamWaitEvent(beside_->stream.get(), beside_->arrived.get(), 0), what);
+  check(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, beside_->stream.get()), what);
+  check(cudaEventRecord(beside_->arrived.get(), beside_->stream.get()), what);
+  check(cudaEventSynchronize(beside_->arrived.get()), what);
 }
 
 void CudaDevice::warn_once(const std::string& sentence) {

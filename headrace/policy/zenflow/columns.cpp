@@ -52,9 +52,12 @@ std::vector<Piece> cut(const BlockColumns& block, int64_t piece_numel) {
 
 }  // namespace
 
+kernel::MatrixShape MatrixColumns::important_shape() const {
+  return {kernel::num_lines(shape, important.size()), kernel::line_width(shape, important.size()), shape.axis};
+}
+
 kernel::MatrixShape MatrixColumns::deferred_shape() const {
-  return {shape.axis == kernel::Axis::kColumns ? shape.rows : static_cast<int64_t>(deferred.size()),
-          deferred_line_width(), shape.axis};
+  return {num_deferred_lines(), deferred_line_width(), shape.axis};
 }
 
 int64_t MatrixColumns::important_numel() const {

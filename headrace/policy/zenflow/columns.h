@@ -22,7 +22,8 @@ struct MatrixColumns {
   int64_t important_offset = 0;              // [elements] in the important part
   int64_t deferred_offset = 0;               // [elements] in the deferred part
 
-  kernel::MatrixShape deferred_shape() const;  // of the compact deferred matrix
+  kernel::MatrixShape important_shape() const;  // of the compact important matrix
+  kernel::MatrixShape deferred_shape() const;   // of the compact deferred matrix
   int64_t num_deferred_lines() const { return kernel::num_lines(shape, deferred.size()); }
   int64_t deferred_line_width() const { return kernel::line_width(shape, deferred.size()); }
   int64_t important_numel() const;

@@ -28,4 +28,10 @@ ColumnState state_in(float* buffer, const Exchange& exchange, int64_t numel) {
   return {buffer + exchange.offset, buffer + numel + exchange.offset, buffer + 2 * numel + exchange.offset};
 }
 
+std::vector<int32_t> channels_at(const std::vector<int32_t>& channels, const std::vector<int32_t>& positions) {
+  std::vector<int32_t> chosen;
+  for (const int32_t position : positions) chosen.push_back(channels[static_cast<size_t>(position)]);
+  return chosen;
+}
+
 }  // namespace headrace::policy::zenflow

@@ -27,4 +27,17 @@ std::vector<Exchange> exchanges_of(const BlockColumns& block, const Piece& piece
 // The three parts of an exchange's state in a buffer that holds `numel` numbers of each kind.
 ColumnState state_in(float* buffer, const Exchange& exchange, int64_t numel);
 
+// Calls body(matrix, exchange, state in `buffer`) for all that changes sides in the piece.
+template <class Body>
+void for_each_exchange(const BlockColumns& block, size_t piece, const std::vector<std::vector<Swap>>& swaps,
+                       float* buffer, const Body& body) {
+  if (swaps.empty()) return;
+  const int64_t numel = block.exchange_numel(block.pieces[piece], swaps);
+  for (const Exchange& exchange : exchanges_of(block, block.pieces[piece], swaps)) {
+    body(block.matrices[exchange.matrix], exchange, state_in(buffer, exchange, numel));
+  }
+}
+
+std::vector<int32_t> channels_at(const std::vector<int32_t>& channels, const std::vector<int32_t>& positions);
+
 }  // namespace headrace::policy::zenflow

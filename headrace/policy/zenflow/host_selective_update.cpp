@@ -1,10 +1,9 @@
-#include "headrace/policy/zenflow/selective_update.h"
-
 #include <ATen/Parallel.h>
 
 #include <algorithm>
 
 #include "headrace/policy/zenflow/exchange.h"
+#include "headrace/policy/zenflow/selective_update.h"
 
 namespace headrace::policy::zenflow {
 namespace {
@@ -23,15 +22,9 @@ std::span<const float> gradients_of(const DeviceBlock& block, const MatrixColumn
   return part(block.buffers.gradients.data_ptr<float>(), matrix.offset, matrix.shape.num_elements());
 }
 
-// The compact important part of a matrix, as a matrix.
-kernel::MatrixShape important_shape(const MatrixColumns& matrix) {
-  return {kernel::num_lines(matrix.shape, matrix.important.size()),
-          kernel::line_width(matrix.shape, matrix.important.size()), matrix.shape.axis};
-}
-
 void split_all_important(const DeviceBlock& block, const MatrixColumns& matrix, ColumnScore& score) {
   const std::span<const float> gradients = gradients_of(block, matrix);
-  kernel::gather_channels(gradients, matrix.shape, matrix.important, {0, important_shape(matrix).rows},
+  kernel::gather_channels(gradients, matrix.shape, matrix.important, {0, matrix.important_shape().rows},
                           part(block.part.gradient, matrix.important_offset, matrix.important_numel()));
   kernel::add_channel_scores(gradients, matrix.shape, {0, matrix.shape.rows}, score.step());
 }
@@ -50,12 +43,6 @@ void split_segment(const DeviceBlock& block, const Segment& segment, std::span<f
                         {matrix.deferred, send}, score.step());
 }
 
-kernel::ChannelAdamW channel_adamw(const OptimizerSettings& optimizer, double learning_rate, bool decays) {
-  const double decay = decays ? optimizer.weight_decay : 0;
-  return {learning_rate, optimizer.beta1, optimizer.beta2, optimizer.epsilon,
-          static_cast<float>(1 - learning_rate * decay)};
-}
-
 void update_matrix(const DeviceBlock& block, MatrixColumns& matrix, const kernel::ChannelAdamW& adamw,
                    float clip_factor) {
   std::vector<int64_t> updates;
@@ -72,27 +59,21 @@ void update_matrix(const DeviceBlock& block, MatrixColumns& matrix, const kernel
   });
 }
 
-// Calls body(matrix, exchange, state in the buffer) for all that changes sides in the piece.
-template <class Body>
-void for_each_exchange(const DeviceBlock& block, size_t piece, const std::vector<std::vector<Swap>>& swaps,
-                       float* buffer, const Body& body) {
-  if (swaps.empty()) return;
-  const Piece& of_block = block.columns.pieces[piece];
-  const int64_t numel = block.columns.exchange_numel(of_block, swaps);
-  for (const Exchange& exchange : exchanges_of(block.columns, of_block, swaps)) {
-    body(block.columns.matrices[exchange.matrix], exchange, state_in(buffer, exchange, numel));
-  }
-}
+class HostSelectiveUpdate final : public SelectiveUpdate {
+ public:
+  void split_undeferred(const DeviceBlock& block, Scores& scores) override;
+  void split_piece(const DeviceBlock& block, size_t piece, float* send, Scores& scores) override;
+  void take_scores(std::span<Scores* const>) override {}
+  void update_important(const DeviceBlock& block, const OptimizerSettings& optimizer, double learning_rate,
+                        float clip_factor) override;
+  void merge_piece(const DeviceBlock& block, size_t piece, const float* staging) override;
+  void release_columns(const DeviceBlock& block, size_t piece, const std::vector<std::vector<Swap>>& swaps,
+                       float* send) override;
+  void adopt_columns(const DeviceBlock& block, size_t piece, const std::vector<std::vector<Swap>>& swaps,
+                     float* staging) override;
+};
 
-std::vector<int32_t> channels_at(const std::vector<int32_t>& channels, const std::vector<int32_t>& positions) {
-  std::vector<int32_t> chosen;
-  for (const int32_t position : positions) chosen.push_back(channels[static_cast<size_t>(position)]);
-  return chosen;
-}
-
-}  // namespace
-
-void split_undeferred(const DeviceBlock& block, std::vector<ColumnScore>& scores) {
+void HostSelectiveUpdate::split_undeferred(const DeviceBlock& block, Scores& scores) {
   const auto* gradients = block.buffers.gradients.const_data_ptr<float>();
   for (const Vector& vector : block.columns.vectors) {
     std::copy_n(gradients + vector.offset, vector.numel, block.part.gradient + vector.important_offset);
@@ -103,7 +84,7 @@ void split_undeferred(const DeviceBlock& block, std::vector<ColumnScore>& scores
   }
 }
 
-void split_piece(const DeviceBlock& block, size_t piece, float* send, std::vector<ColumnScore>& scores) {
+void HostSelectiveUpdate::split_piece(const DeviceBlock& block, size_t piece, float* send, Scores& scores) {
   int64_t at = 0;
   for (const Segment& segment : block.columns.pieces[piece].segments) {
     const int64_t numel = segment.lines.count() * block.columns.matrices[segment.matrix].deferred_line_width();
@@ -112,18 +93,13 @@ void split_piece(const DeviceBlock& block, size_t piece, float* send, std::vecto
   }
 }
 
-void update_important(const DeviceBlock& block, const OptimizerSettings& optimizer, double learning_rate,
-                      float clip_factor) {
-  const kernel::AdamWStep step{.learning_rate = learning_rate,
-                               .beta1 = optimizer.beta1,
-                               .beta2 = optimizer.beta2,
-                               .epsilon = optimizer.epsilon,
-                               .step = ++block.columns.vector_updates,
-                               .gradient_scale = clip_factor};
+void HostSelectiveUpdate::update_important(const DeviceBlock& block, const OptimizerSettings& optimizer,
+                                           double learning_rate, float clip_factor) {
+  const int64_t update = ++block.columns.vector_updates;
   auto* weights = block.buffers.weights.data_ptr<float>();
   for (const Vector& vector : block.columns.vectors) {
-    kernel::AdamWStep own = step;
-    own.weight_decay = vector.decays ? optimizer.weight_decay : 0;
+    kernel::AdamWStep own = vector_adamw(optimizer, learning_rate, vector.decays, update);
+    own.gradient_scale = clip_factor;
     const int64_t at = vector.important_offset, numel = vector.numel;
     kernel::adamw_update(part(weights, vector.offset, numel), part(block.part.m, at, numel),
                          part(block.part.v, at, numel), std::span<const float>(part(block.part.gradient, at, numel)),
@@ -134,7 +110,7 @@ void update_important(const DeviceBlock& block, const OptimizerSettings& optimiz
   }
 }
 
-void merge_piece(const DeviceBlock& block, size_t piece, const float* staging) {
+void HostSelectiveUpdate::merge_piece(const DeviceBlock& block, size_t piece, const float* staging) {
   int64_t at = 0;
   for (const Segment& segment : block.columns.pieces[piece].segments) {
     const MatrixColumns& matrix = block.columns.matrices[segment.matrix];
@@ -145,25 +121,27 @@ void merge_piece(const DeviceBlock& block, size_t piece, const float* staging) {
   }
 }
 
-void release_columns(const DeviceBlock& block, size_t piece, const std::vector<std::vector<Swap>>& swaps, float* send) {
-  for_each_exchange(block, piece, swaps, send, [&](const MatrixColumns& matrix, const Exchange& what, ColumnState to) {
-    const auto moment = [&](float* all, float* into) {
-      kernel::gather_channels(part(all, matrix.important_offset, matrix.important_numel()), important_shape(matrix),
-                              what.important, what.lines, part(into, 0, what.numel));
-    };
-    kernel::gather_channels(weights_of(block, matrix), matrix.shape, channels_at(matrix.important, what.important),
-                            what.lines, part(to.master, 0, what.numel));
-    moment(block.part.m, to.m);
-    moment(block.part.v, to.v);
-  });
+void HostSelectiveUpdate::release_columns(const DeviceBlock& block, size_t piece,
+                                          const std::vector<std::vector<Swap>>& swaps, float* send) {
+  for_each_exchange(
+      block.columns, piece, swaps, send, [&](const MatrixColumns& matrix, const Exchange& what, ColumnState to) {
+        const auto moment = [&](float* all, float* into) {
+          kernel::gather_channels(part(all, matrix.important_offset, matrix.important_numel()),
+                                  matrix.important_shape(), what.important, what.lines, part(into, 0, what.numel));
+        };
+        kernel::gather_channels(weights_of(block, matrix), matrix.shape, channels_at(matrix.important, what.important),
+                                what.lines, part(to.master, 0, what.numel));
+        moment(block.part.m, to.m);
+        moment(block.part.v, to.v);
+      });
 }
 
-void adopt_columns(const DeviceBlock& block, size_t piece, const std::vector<std::vector<Swap>>& swaps,
-                   float* staging) {
+void HostSelectiveUpdate::adopt_columns(const DeviceBlock& block, size_t piece,
+                                        const std::vector<std::vector<Swap>>& swaps, float* staging) {
   for_each_exchange(
-      block, piece, swaps, staging, [&](const MatrixColumns& matrix, const Exchange& what, ColumnState from) {
+      block.columns, piece, swaps, staging, [&](const MatrixColumns& matrix, const Exchange& what, ColumnState from) {
         const auto moment = [&](float* values, float* all) {
-          kernel::scatter_channels(part(values, 0, what.numel), important_shape(matrix), what.important, what.lines,
+          kernel::scatter_channels(part(values, 0, what.numel), matrix.important_shape(), what.important, what.lines,
                                    part(all, matrix.important_offset, matrix.important_numel()));
         };
         kernel::scatter_channels(part(from.master, 0, what.numel), matrix.shape,
@@ -172,5 +150,9 @@ void adopt_columns(const DeviceBlock& block, size_t piece, const std::vector<std
         moment(from.v, block.part.v);
       });
 }
+
+}  // namespace
+
+std::unique_ptr<SelectiveUpdate> make_host_selective_update() { return std::make_unique<HostSelectiveUpdate>(); }
 
 }  // namespace headrace::policy::zenflow

@@ -52,6 +52,51 @@ bool is_trained(const SavedBlock& block, const model::ParameterSpec& parameter) 
          std::ranges::any_of(block.columns.vectors, begins_there);
 }
 
+// The device's part of a block where the host can use it: in place, or copies, which finish() brings back.
+class Mirror {
+ public:
+  explicit Mirror(const SavedBlock& block) : block_(block), is_copy_(!block.device.shares_host_memory()) {
+    if (!is_copy_) return;
+    block_.weights = copy_of(block.weights, block.spec.numel);
+    block_.important.m = copy_of(block.important.m, block.columns.important_numel);
+    block_.important.v = copy_of(block.important.v, block.columns.important_numel);
+  }
+
+  const SavedBlock& block() const { return block_; }
+  bool is_copy() const { return is_copy_; }
+  void finish() {
+    for (const Copy& copy : copies_) {
+      const std::span<const std::byte> bytes = std::as_bytes(std::span(copy.values));
+      block_.device.write(reinterpret_cast<std::byte*>(copy.original), bytes.data(),
+                          static_cast<int64_t>(bytes.size()));
+    }
+  }
+
+ private:
+  struct Copy {
+    float* original;
+    std::vector<float> values;
+  };
+  float* copy_of(float* original, int64_t numel) {
+    Copy& copy = copies_.emplace_back(original, std::vector<float>(static_cast<size_t>(numel)));
+    const std::span<std::byte> bytes = std::as_writable_bytes(std::span(copy.values));
+    block_.device.read(bytes.data(), reinterpret_cast<const std::byte*>(original), static_cast<int64_t>(bytes.size()));
+    return copy.values.data();
+  }
+
+  SavedBlock block_;
+  const bool is_copy_;
+  std::vector<Copy> copies_;
+};
+
+// Refers to it only where it stays.
+void put(const Mirror& mirror, const std::string& name, const std::vector<int64_t>& shape, const float* values,
+         PolicyState& state) {
+  if (!mirror.is_copy()) return state.put(name, shape, values);
+  const std::span<float> to = state.add<float>(name, shape);
+  std::copy_n(values, to.size(), to.data());
+}
+
 std::vector<float> window_sum(const SavedBlock& block, const MatrixColumns& matrix, const WindowParts& window) {
   std::vector<float> sum(numel_of(matrix, deferred_of(matrix)));
   bool is_first = true;
@@ -63,7 +108,8 @@ std::vector<float> window_sum(const SavedBlock& block, const MatrixColumns& matr
 }
 
 // Moments of deferred columns are left for the host's part, as are their masters.
-void save_device_matrix(const SavedBlock& block, size_t index, bool is_under_way, PolicyState& state) {
+void save_device_matrix(const Mirror& mirror, size_t index, bool is_under_way, PolicyState& state) {
+  const SavedBlock& block = mirror.block();
   const MatrixColumns& matrix = block.columns.matrices[index];
   const model::ParameterSpec& parameter = parameter_at(block, matrix.offset);
   const std::string& name = parameter.name;
@@ -80,7 +126,7 @@ void save_device_matrix(const SavedBlock& block, size_t index, bool is_under_way
   put_list("important/", std::span<const int32_t>(matrix.important));
   put_list("deferred/", std::span<const int32_t>(matrix.deferred));
   put_list("score/", block.scores[index].smoothed());
-  if (is_under_way && !matrix.deferred.empty()) state.put("seen/" + name, shape, weights);
+  if (is_under_way && !matrix.deferred.empty()) put(mirror, "seen/" + name, shape, weights, state);
 }
 
 void save_host_matrix(const SavedBlock& block, const MatrixColumns& matrix, const WindowParts& window,
@@ -99,11 +145,12 @@ void save_host_matrix(const SavedBlock& block, const MatrixColumns& matrix, cons
   put_side(sum.data(), matrix, {matrix.deferred, 0}, whole);
 }
 
-void save_vector(const SavedBlock& block, const Vector& vector, PolicyState& state) {
+void save_vector(const Mirror& mirror, const Vector& vector, PolicyState& state) {
+  const SavedBlock& block = mirror.block();
   const model::ParameterSpec& parameter = parameter_at(block, vector.offset);
-  state.put("master/" + parameter.name, parameter.shape, block.weights + vector.offset);
-  state.put("m/" + parameter.name, parameter.shape, block.important.m + vector.important_offset);
-  state.put("v/" + parameter.name, parameter.shape, block.important.v + vector.important_offset);
+  put(mirror, "master/" + parameter.name, parameter.shape, block.weights + vector.offset, state);
+  put(mirror, "m/" + parameter.name, parameter.shape, block.important.m + vector.important_offset, state);
+  put(mirror, "v/" + parameter.name, parameter.shape, block.important.v + vector.important_offset, state);
   state.add<int64_t>("updates/" + parameter.name, {1}).front() = block.columns.vector_updates;
 }
 
@@ -146,11 +193,12 @@ void restore_matrix(const SavedBlock& block, const MatrixColumns& matrix, const 
 }  // namespace
 
 void save_device_part(const SavedBlock& block, bool is_under_way, PolicyState& state) {
-  for (size_t i = 0; i < block.columns.matrices.size(); ++i) save_device_matrix(block, i, is_under_way, state);
-  for (const Vector& vector : block.columns.vectors) save_vector(block, vector, state);
+  const Mirror mirror(block);
+  for (size_t i = 0; i < block.columns.matrices.size(); ++i) save_device_matrix(mirror, i, is_under_way, state);
+  for (const Vector& vector : block.columns.vectors) save_vector(mirror, vector, state);
   for (const model::ParameterSpec& parameter : block.spec.parameters) {
     if (parameter.numel == 0 || is_trained(block, parameter)) continue;
-    state.put("master/" + parameter.name, parameter.shape, block.weights + parameter.offset);
+    put(mirror, "master/" + parameter.name, parameter.shape, mirror.block().weights + parameter.offset, state);
   }
 }
 
@@ -207,7 +255,9 @@ void restore_scores(const SavedBlock& block, const StateReader& saved, double sc
   }
 }
 
-void restore_values(const SavedBlock& block, const StateReader& saved) {
+void restore_values(const SavedBlock& on_device, const StateReader& saved) {
+  Mirror mirror(on_device);
+  const SavedBlock& block = mirror.block();
   for (const MatrixColumns& matrix : block.columns.matrices) restore_matrix(block, matrix, saved);
   for (const model::ParameterSpec& parameter : block.spec.parameters) {
     if (parameter.numel == 0) continue;
@@ -222,6 +272,7 @@ void restore_values(const SavedBlock& block, const StateReader& saved) {
       read("v/", block.important.v + vector.important_offset);
     }
   }
+  mirror.finish();
 }
 
 void choose_by_score(MatrixColumns& matrix, std::span<const double> scores) {

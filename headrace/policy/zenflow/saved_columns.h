@@ -29,8 +29,9 @@ struct SavedBlock {
   BlockColumns& columns;
   std::vector<ColumnScore>& scores;  // by matrix
   float* weights;                    // whole, on the device
-  const ImportantPart& important;
+  ImportantPart important;           // on the device
   const DeferredPart& deferred;
+  device::Device& device;
 };
 
 // What the device has of the block, with room for the rest; `is_under_way`: an update of the host is not yet merged.

@@ -1,8 +1,8 @@
 #include "headrace/policy/zenflow/storage.h"
 
-#include <ATen/ops/from_blob.h>
-
 #include <algorithm>
+
+#include "headrace/policy/device_tensor.h"
 
 namespace headrace::policy::zenflow {
 namespace {
@@ -12,8 +12,6 @@ using memory::Kind;
 
 constexpr int64_t kFloat = 4;   // [bytes]
 constexpr int64_t kStates = 3;  // master, m, v
-
-at::Tensor view_of(float* at, int64_t numel) { return at::from_blob(at, {numel}, at::kFloat); }
 
 template <class Numel>
 int64_t sum_over(const std::vector<BlockColumns>& columns, const Numel& numel) {
@@ -70,10 +68,11 @@ void Storage::place_on_device(device::Device& device, const std::vector<BlockCol
   float* of_all = gradient.next(shared);
   for (size_t i = 0; i < weights.size(); ++i) {
     const int64_t numel = weights[i].numel(), part = columns[i].important_numel;
-    blocks_.push_back({view_of(weight.next(numel), numel), view_of(has_own(i) ? gradient.next(numel) : of_all, numel)});
+    blocks_.push_back({tensor_at(device, weight.next(numel), numel),
+                       tensor_at(device, has_own(i) ? gradient.next(numel) : of_all, numel)});
     important_.push_back({gradient.next(part), m.next(part), v.next(part)});
-    std::fill_n(important_.back().m, part, 0.0F);
-    std::fill_n(important_.back().v, part, 0.0F);
+    tensor_at(device, important_.back().m, part).zero_();
+    tensor_at(device, important_.back().v, part).zero_();
   }
 }
 
@@ -124,6 +123,7 @@ void Storage::fill(device::Device& device, const std::vector<BlockColumns>& colu
                               {deferred_[i].state.master + matrix.deferred_offset, numel});
     }
   }
+  device.finish_compute();  // moments are zeros
 }
 
 }  // namespace headrace::policy::zenflow

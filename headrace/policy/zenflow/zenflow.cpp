@@ -67,8 +67,11 @@ ZenFlow::ZenFlow(const model::Model& model, std::unique_ptr<device::Device> devi
       std::move(device), make_columns(model, settings_), storage_settings(),
       std::vector(static_cast<size_t>(settings_.host_workers), device::Pace({.bytes_per_s = worker_bytes_per_s})));
   lanes_->make_storage(weights, device_budget_, host_budget_);
-  arena_ = make_device_arena(device_budget_);
-  compute_.emplace(model_, lanes_->storage().blocks(), settings_.recompute, arena_);
+  device::Device& opened = lanes_->device();
+  selective_ = opened.kind() == device::Kind::kCuda ? zenflow::make_gpu_selective_update(opened, columns())
+                                                    : zenflow::make_host_selective_update();
+  arena_ = make_device_arena(opened, device_budget_);
+  compute_.emplace(model_, opened, lanes_->storage().blocks(), settings_.recompute, arena_);
   for (const BlockColumns& block : columns()) {
     BlockState& state = states_.emplace_back(
         zenflow::GradientLedger(settings_.window_sum, static_cast<int32_t>(2 * longest_interval())));
@@ -173,22 +176,28 @@ void ZenFlow::run_compute(const graph::Task& task) {
   if (changes_state) copy_gate_->pass(block);
   switch (task.kind) {
     case TaskKind::kReduce:
-      return split(block, piece, task.slot);
+      split(block, piece, task.slot);
+      break;
     case TaskKind::kDeviceUpdate:
       return update_on_device(block);
     case TaskKind::kMerge:
-      return merge_piece(device_block(block), piece, lanes_->storage().staging_slot(task.slot));
+      selective_->merge_piece(device_block(block), piece, lanes_->storage().staging_slot(task.slot));
+      break;
     case TaskKind::kRelease:
-      return release_columns(device_block(block), piece, plan.update->swaps, lanes_->storage().send_slot(task.slot));
+      selective_->release_columns(device_block(block), piece, plan.update->swaps,
+                                  lanes_->storage().send_slot(task.slot));
+      break;
     case TaskKind::kAdopt:
-      return adopt_columns(device_block(block), piece, plan.adopted, lanes_->storage().staging_slot(task.slot));
+      selective_->adopt_columns(device_block(block), piece, plan.adopted, lanes_->storage().staging_slot(task.slot));
+      break;
     default:
-      compute_->run(task);
+      return compute_->run(task);
   }
+  lanes_->device().finish_compute();
 }
 
 zenflow::DeviceBlock ZenFlow::device_block(size_t block) {
-  return {lanes_->columns()[block], lanes_->storage().blocks()[block], lanes_->storage().important(block)};
+  return {block, lanes_->columns()[block], lanes_->storage().blocks()[block], lanes_->storage().important(block)};
 }
 
 // The norm is that of the resident policy, bit for bit; a gradient must be known to be sound before anything uses it.
@@ -200,15 +209,16 @@ void ZenFlow::split(size_t block, size_t piece, int32_t slot) {
       executor_->wait_for_release();  // the end of the run would leave a copy of the step before without its updates
       throw NonFinite();
     }
-    split_undeferred(device_block(block), states_[block].scores);
+    selective_->split_undeferred(device_block(block), states_[block].scores);
   }
   if (columns()[block].pieces.empty()) return;
-  split_piece(device_block(block), piece, lanes_->storage().send_slot(slot), states_[block].scores);
+  selective_->split_piece(device_block(block), piece, lanes_->storage().send_slot(slot), states_[block].scores);
 }
 
 // The whole gradient is there and sound: what the host waits for to touch its state.
 void ZenFlow::reduce() {
   result_->gradient_norm = norm_of_parts(squared_norms_);
+  take_scores();
   if (settings_.optimizer.skips_non_finite && !is_finite(result_->loss_sum, squared_norms_)) return skip_step();
   const double norm = result_->gradient_norm;
   result_->clip_factor = optim::clip_factor(norm * norm, settings_.optimizer.clip);
@@ -223,6 +233,12 @@ void ZenFlow::reduce() {
     plan.update->parts = state.ledger.end_window();
     if (block_steps_[block].selects) plan.update->swaps = select(block);
   }
+}
+
+void ZenFlow::take_scores() {
+  std::vector<zenflow::SelectiveUpdate::Scores*> scores;
+  for (BlockState& state : states_) scores.push_back(&state.scores);
+  selective_->take_scores(scores);
 }
 
 // Windows go on without this step: one that ends with it has the mean of its other steps, or nothing to do.
@@ -262,7 +278,8 @@ std::vector<std::vector<zenflow::Swap>> ZenFlow::select(size_t block) {
 void ZenFlow::update_on_device(size_t block) {
   if (plan_->is_skipped) return;
   const auto begin = std::chrono::steady_clock::now();
-  update_important(device_block(block), settings_.optimizer, learning_rate_, result_->clip_factor);
+  selective_->update_important(device_block(block), settings_.optimizer, learning_rate_, result_->clip_factor);
+  lanes_->device().finish_compute();
   result_->update_s += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 

@@ -140,6 +140,7 @@ class ZenFlow final : public Policy {
   void run_compute(const graph::Task& task);
   void split(size_t block, size_t piece, int32_t slot);
   void reduce();
+  void take_scores();
   void skip_step();
   std::vector<std::vector<zenflow::Swap>> select(size_t block);
   void update_on_device(size_t block);
@@ -150,8 +151,9 @@ class ZenFlow final : public Policy {
   const TrainedBlocks trained_;
   const std::shared_ptr<memory::Budget> device_budget_, host_budget_;
   std::shared_ptr<zenflow::Lanes> lanes_;  // all that links and host workers touch
-  std::shared_ptr<memory::Arena> arena_;   // activations and workspace
+  std::shared_ptr<memory::Arena> arena_;   // activations and workspace; null on a GPU
   std::optional<ComputeLane> compute_;
+  std::unique_ptr<zenflow::SelectiveUpdate> selective_;
   zenflow::UpdateSchedule schedule_;
   zenflow::StalenessGuard staleness_;
   const std::shared_ptr<CopyGate> copy_gate_;  // for what the compute lane changes

@@ -54,7 +54,8 @@ zenflow::SavedBlock ZenFlow::saved_block(size_t block) {
   zenflow::Storage& storage = lanes_->storage();
   return {model_.blocks()[block],   lanes_->columns()[block],
           states_[block].scores,    storage.blocks()[block].weights.data_ptr<float>(),
-          storage.important(block), storage.deferred(block)};
+          storage.important(block), storage.deferred(block),
+          lanes_->device()};
 }
 
 // The device's parts are copied first, which its next updates wait for; then the host's, when its work under way has
@@ -70,7 +71,8 @@ StateCopy ZenFlow::begin_save() {
     const bool is_under_way = schedule_.is_under_way(i) && !columns()[i].pieces.empty();
     const auto books = std::make_shared<Books>(columns()[i], states_[i].scores, states_[i].ledger.so_far());
     const auto block = [now = saved_block(i), books] {
-      return zenflow::SavedBlock{now.spec, books->columns, books->scores, now.weights, now.important, now.deferred};
+      return zenflow::SavedBlock{now.spec,      books->columns, books->scores, now.weights,
+                                 now.important, now.deferred,   now.device};
     };
     copy.parts.push_back([gate, i, block, is_under_way](PolicyState& state) {
       save_device_part(block(), is_under_way, state);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "headrace/device/cuda.h"
 #include "headrace/device/emulated.h"
 #include "headrace/policy/zenflow/deferred_update.h"
 #include "headrace/policy/zenflow/exchange.h"
@@ -29,7 +30,7 @@ model::BlockSpec one_matrix(model::Layout layout) {
 
 class Columns {
  public:
-  explicit Columns(model::Layout layout, int64_t interval)
+  Columns(model::Layout layout, int64_t interval, bool is_gpu = false)
       : device_(device::make_emulated_device({})),
         columns_(make_block_columns(one_matrix(layout), {false}, 0.3, 17)),
         storage_(*device_, {columns_}, {.num_gradients = static_cast<int32_t>(2 * interval)},
@@ -37,8 +38,10 @@ class Columns {
                  std::make_shared<memory::Budget>("host", 0, "")),
         ledger_(WindowSum::kSlots, static_cast<int32_t>(2 * interval)) {
     scores_.emplace_back(kColumns);
+    selective_ = is_gpu ? make_gpu_selective_update(*device_, {columns_}) : make_host_selective_update();
   }
 
+  std::span<const double> scores() const { return scores_.front().step(); }
   MatrixColumns& matrix() { return columns_.matrices.front(); }
   float* gradient() { return storage_.blocks()[0].gradients.data_ptr<float>(); }
   float* weights() { return storage_.blocks()[0].weights.data_ptr<float>(); }
@@ -49,20 +52,22 @@ class Columns {
   // One step; the window ends with it when asked, and the swaps are made then.
   void step(bool ends_window, std::vector<Swap> swaps = {}) {
     std::vector<float> sent(64);
-    split_undeferred(device(), scores_);
+    selective_->split_undeferred(device(), scores_);
     for (size_t p = 0; p < columns_.pieces.size(); ++p) {
       const Piece& piece = columns_.pieces[p];
-      split_piece(device(), p, sent.data(), scores_);
+      selective_->split_piece(device(), p, sent.data(), scores_);
       std::copy_n(sent.data(), piece.end - piece.begin,
                   host().gradients[static_cast<size_t>(ledger_.arrival().slot)] + piece.begin);
     }
-    update_important(device(), kAdamW, kRate, 1);
+    selective_->update_important(device(), kAdamW, kRate, 1);
+    SelectiveUpdate::Scores* const scores = &scores_;
+    selective_->take_scores({&scores, 1});
     ledger_.enter(1, 5);
     if (ends_window) end_window(std::move(swaps));
   }
 
  private:
-  DeviceBlock device() { return {columns_, storage_.blocks()[0], storage_.important(0)}; }
+  DeviceBlock device() { return {0, columns_, storage_.blocks()[0], storage_.important(0)}; }
 
   WindowUpdate make_update(std::vector<Swap> swaps) {
     WindowUpdate update;
@@ -81,7 +86,7 @@ class Columns {
     const WindowUpdate update = make_update(std::move(swaps));
     for (size_t p = 0; p < columns_.pieces.size(); ++p) {
       const DeferredPiece at{columns_, p, host()};
-      release_columns(device(), p, update.swaps, host().leaving + exchange_offset(columns_, p));
+      selective_->release_columns(device(), p, update.swaps, host().leaving + exchange_offset(columns_, p));
       update_early(at, update);
       update_window(at, update, pace_);
     }
@@ -91,14 +96,15 @@ class Columns {
                 matrix().deferred[static_cast<size_t>(swap.deferred)]);
     }
     for (size_t p = 0; p < columns_.pieces.size(); ++p) {
-      merge_piece(device(), p, host().state.master + columns_.pieces[p].begin);
-      adopt_columns(device(), p, update.swaps, host().coming + exchange_offset(columns_, p));
+      selective_->merge_piece(device(), p, host().state.master + columns_.pieces[p].begin);
+      selective_->adopt_columns(device(), p, update.swaps, host().coming + exchange_offset(columns_, p));
     }
   }
 
   std::unique_ptr<device::Device> device_;
   BlockColumns columns_;
   Storage storage_;
+  std::unique_ptr<SelectiveUpdate> selective_;
   GradientLedger ledger_;
   std::vector<ColumnScore> scores_;
   device::Pace pace_{device::Rate{}};
@@ -183,6 +189,29 @@ TEST_P(ColumnStateTest, ASwapToAndFroIsTheIdentity) {
   // Windows of one step merged at once are AdamW on either side: what differs is where a column's state lay.
   EXPECT_EQ(std::memcmp(moved.weights(), still.weights(), 64 * sizeof(float)), 0);
   EXPECT_EQ(moved.matrix().updates, still.matrix().updates);
+}
+
+// The kernels for GPUs, run on the host: the same bits on both sides of the link, scores within a millionth.
+TEST_P(ColumnStateTest, AGpuDoesWhatTheHostDoes) {
+  if (device::cuda::is_built()) GTEST_SKIP() << "the kernels of this build need a real GPU's memory";
+  Columns host(GetParam(), 2), gpu(GetParam(), 2, /*is_gpu=*/true);
+  for (int64_t step = 0; step < 12; ++step) {
+    for (Columns* columns : {&host, &gpu}) {
+      for (int64_t i = 0; i < kRows * kColumns; ++i) {
+        columns->gradient()[i] = std::sin(static_cast<float>(7 * i + 3 * step));
+      }
+      const bool ends = step % 2 == 1;
+      columns->step(ends, ends ? swaps_of_window(step / 2) : std::vector<Swap>());
+    }
+    ASSERT_EQ(gpu.matrix().updates, host.matrix().updates);
+    ASSERT_EQ(std::memcmp(gpu.weights(), host.weights(), 64 * sizeof(float)), 0) << "step " << step;
+    const auto numel = static_cast<size_t>(host.matrix().important_numel()) * sizeof(float);
+    ASSERT_EQ(std::memcmp(gpu.important().m, host.important().m, numel), 0) << "step " << step;
+    ASSERT_EQ(std::memcmp(gpu.important().v, host.important().v, numel), 0) << "step " << step;
+    for (size_t i = 0; i < host.scores().size(); ++i) {
+      ASSERT_NEAR(gpu.scores()[i], host.scores()[i], 1e-6 * host.scores()[i]) << "step " << step;
+    }
+  }
 }
 
 }  // namespace
