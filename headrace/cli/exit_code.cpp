@@ -1,5 +1,7 @@
 #include "headrace/cli/exit_code.h"
 
+#include <c10/util/Exception.h>
+
 #include <cerrno>
 #include <new>
 
@@ -27,6 +29,9 @@ Failure failure_of_current_exception() {
     return {kWrongUse, error.what()};
   } catch (const IoError& error) {
     return {is_bad_path(error.error_number()) ? kWrongUse : kFailed, error.what()};
+  } catch (const c10::OutOfMemoryError& error) {
+    return {kWrongUse, "the GPU is full: " + error.msg() +
+                           " Raise --device-budget, lower --batch or --max-length, or add --recompute."};
   } catch (const std::bad_alloc&) {
     return {kFailed, "out of memory. Lower --batch or --max-length, or add --recompute."};
   } catch (const std::exception& error) {

@@ -20,6 +20,14 @@ int64_t kept_by_layer(const config::ModelShape& shape) {
          (shape.has_qk_norm ? query + key : 0);
 }
 
+// [bytes] of scores that exist at a time (tensor/aten_attention): those of some key heads of one document.
+int64_t score_bytes(const config::ModelShape& shape, int64_t tokens) {
+  constexpr int64_t kTensors = 5, kMost = 256 << 20;
+  if (tokens == 0) return 0;
+  const int64_t one_key = kFloat * shape.num_heads / shape.num_kv_heads * tokens * tokens;
+  return kTensors * std::max(one_key, std::min(kMost, one_key * shape.num_kv_heads));
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const config::ModelShape& shape, const MemoryRequest& request) {
@@ -28,7 +36,7 @@ MemoryPlan plan_memory(const config::ModelShape& shape, const MemoryRequest& req
   const int64_t layer = kFloat * request.tokens * kept_by_layer(shape);
   const int64_t hidden = kFloat * request.tokens * shape.hidden_size;
   const int64_t logits = std::min(kLossChunk, kFloat * request.trained_tokens * shape.vocab_size);
-  plan.workspace = 2 * layer + logits;
+  plan.workspace = 2 * layer + logits + score_bytes(shape, request.scored_tokens);
   if (!request.trains) return plan;
   plan.gradients = kFloat * request.parameters;
   plan.moments = 2 * kFloat * request.state_parameters;

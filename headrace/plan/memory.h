@@ -16,7 +16,8 @@ struct MemoryRequest {
   int64_t tokens = 0;            // of the largest micro-batch
   int64_t trained_tokens = 0;    // of them, at most
   bool recompute = false;
-  bool trains = true;  // false: inference, weights and one block's activations only
+  int64_t scored_tokens = 0;  // of the longest document where attention holds its scores whole; 0: in tiles
+  bool trains = true;         // false: inference, weights and one block's activations only
 };
 
 // [bytes] by kind, all fp32 on one tier.

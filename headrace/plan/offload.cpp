@@ -51,7 +51,8 @@ OffloadPlan plan_offload(const config::ModelShape& shape, const OffloadRequest& 
                                     .state_parameters = 0,
                                     .tokens = request.tokens,
                                     .trained_tokens = request.trained_tokens,
-                                    .recompute = request.recompute});
+                                    .recompute = request.recompute,
+                                    .scored_tokens = request.scored_tokens});
   plan.device.gradients = gradient_bytes(step_shape(shape, request, gradient_slots, order), request);
   if (order == graph::ComputeOrder::kLayerMajor) plan.device.activations *= request.accumulate;
   for (size_t i = 0; i < request.block_parameters.size(); ++i) {

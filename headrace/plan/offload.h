@@ -21,6 +21,7 @@ struct OffloadRequest {
   int64_t tokens = 0;                           // of the largest micro-batch
   int64_t trained_tokens = 0;                   // of them, at most
   bool recompute = false;
+  int64_t scored_tokens = 0;  // as MemoryRequest has it
 };
 
 struct OffloadPlan {

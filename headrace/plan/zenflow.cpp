@@ -37,7 +37,8 @@ ZenflowPlan plan_zenflow(const config::ModelShape& shape, const ZenflowRequest& 
                                     .state_parameters = 0,
                                     .tokens = request.tokens,
                                     .trained_tokens = request.trained_tokens,
-                                    .recompute = request.recompute});
+                                    .recompute = request.recompute,
+                                    .scored_tokens = request.scored_tokens});
   plan.device.gradients = kFloat * (gradient_numel(shape, request, shares_gradient) + request.important);
   plan.device.moments = 2 * kFloat * request.important;
   plan.device.workspace += kFloat * request.num_ring_buffers * request.ring_buffer;

@@ -24,6 +24,7 @@ struct ZenflowRequest {
   int64_t tokens = 0;                          // of the largest micro-batch
   int64_t trained_tokens = 0;                  // of them, at most
   bool recompute = false;
+  int64_t scored_tokens = 0;  // as MemoryRequest has it
 };
 
 struct ZenflowPlan {

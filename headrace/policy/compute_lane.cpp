@@ -1,7 +1,5 @@
 #include "headrace/policy/compute_lane.h"
 
-#include <c10/util/Exception.h>
-
 #include <chrono>
 #include <string>
 #include <utility>
@@ -34,15 +32,7 @@ bool ComputeLane::completes_gradient(const graph::Task& task) const {
 
 void ComputeLane::run(const graph::Task& task) {
   const auto begin = std::chrono::steady_clock::now();
-  double* seconds = nullptr;
-  try {
-    seconds = perform(task);
-  } catch (const c10::OutOfMemoryError& error) {
-    throw CapacityError("policy.compute", "the device has no room for what " + graph::name_of(task) +
-                                              " needs: " + error.msg() +
-                                              " Raise --device-budget, lower --batch or --max-length, or add "
-                                              "--recompute.");
-  }
+  double* seconds = perform(task);
   device_.finish_compute();
   *seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }

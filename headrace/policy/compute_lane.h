@@ -26,8 +26,7 @@ class ComputeLane {
   void begin_step(std::span<const model::Batch> batches, float grad_scale, StepResult& result);
 
   // One kForward, kRecompute or kBackward. The gradient buffers of a block are zeroed before the first addition of the
-  // step. The loss, forward and backward, is the head's backward. Returns when the device has done it. Throws
-  // CapacityError when the device has no room for it.
+  // step. The loss, forward and backward, is the head's backward. Returns when the device has done it.
   void run(const graph::Task& task);
   // True when the task was the last that adds to its block's gradient.
   bool completes_gradient(const graph::Task& task) const;

@@ -28,15 +28,26 @@ std::shared_ptr<memory::Arena> make_device_arena(const device::Device& device,
                                                  const std::shared_ptr<memory::Budget>& budget) {
   const int64_t limit = budget->limit(), left = limit - budget->in_use();
   if (limit > 0 && left <= 0) budget->take(memory::Kind::kWorkspace, 1);  // refuses, in the budget's words
-  if (!device.shares_host_memory()) {
-    if (limit > 0) tensor::limit_gpu_memory(left);
-    return nullptr;
-  }
+  hold_gpu_to(device, *budget);
+  if (!device.shares_host_memory()) return nullptr;
   return limit == 0 ? memory::make_host_arena(budget) : std::make_shared<memory::Arena>(budget, left);
+}
+
+void hold_gpu_to(const device::Device& device, const memory::Budget& budget) {
+  if (device.gpu_index() >= 0 && budget.limit() > 0) tensor::limit_gpu_memory(budget.limit() - budget.in_use());
 }
 
 int64_t taken_by_compute(const std::shared_ptr<memory::Arena>& arena) {
   return arena ? arena->extent() : tensor::gpu_memory().peak;
+}
+
+Json device_memory_report(const memory::Budget& budget, const std::shared_ptr<memory::Arena>& arena) {
+  Json report = budget.to_json();
+  if (arena) return report;
+  const int64_t held = tensor::gpu_memory().peak;
+  report["peak"] = report.at("peak").get<int64_t>() + held;
+  report["by_kind"]["workspace"] = report["by_kind"].value("workspace", int64_t{0}) + held;
+  return report;
 }
 
 OrderedJson stall_report(const graph::Recording& recorded) {

@@ -23,8 +23,13 @@ graph::ExecutorSettings lane_settings(const device::Cores& cores, int32_t host_w
 std::shared_ptr<memory::Arena> make_device_arena(const device::Device& device,
                                                  const std::shared_ptr<memory::Budget>& budget);
 
+// Again after more of a GPU's budget was taken; elsewhere the arena's tensors are charged to it one by one.
+void hold_gpu_to(const device::Device& device, const memory::Budget& budget);
+
 // [bytes] that activations and workspace have taken so far at most: of the arena, or of the GPU without one.
 int64_t taken_by_compute(const std::shared_ptr<memory::Arena>& arena);
+// The budget's report; what libtorch holds of a GPU counts as workspace.
+Json device_memory_report(const memory::Budget& budget, const std::shared_ptr<memory::Arena>& arena);
 
 // {"window_s": .., "idle_s": .., "by_reason": [{"reason": .., "s": ..}, ..]} from the first recorded step's data to the
 // last one's end.

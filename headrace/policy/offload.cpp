@@ -208,6 +208,7 @@ void Offload::choose_device_share(const StepResult& result) {
   }
   copy_gate_->pass_all();
   lanes_->storage().move_to_device(lanes_->device(), static_cast<size_t>(blocks), trained_, num_updates_);
+  hold_gpu_to(lanes_->device(), *device_budget_);
   num_device_blocks_ = blocks;
   start_lanes();
 }

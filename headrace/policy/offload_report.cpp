@@ -30,7 +30,7 @@ OrderedJson Offload::report() const {
   OrderedJson report = {{"device", lanes_->device().describe()},
                         {"device_blocks", num_device_blocks_},
                         {"lane_bytes", lanes},
-                        {"device_memory", device_budget_->to_json()},
+                        {"device_memory", device_memory_report(*device_budget_, arena_)},
                         {"host_memory", host_budget_->to_json()}};
   if (settings_.recorded_steps > 0 && num_steps_ > first_step_) report["stall"] = stall_report(executor_->recording());
   return report;

@@ -1,6 +1,7 @@
 // Legend: N packed tokens, T tokens of a document, H query heads, K key heads, G = H / K that share a key head, D
-// channels of a head, R = D / 2.
+// channels of a head, R = D / 2, B key heads taken at a time, Q = G * T.
 #include <algorithm>
+#include <limits>
 
 #include "headrace/tensor/aten_ops.h"
 #include "headrace/tensor/aten_types.h"
@@ -9,83 +10,93 @@
 namespace headrace::tensor::aten {
 namespace {
 
-// Queries, keys and values of one key head in one document, in the wide type.
-struct Group {
-  at::Tensor q_GTD, k_TD, v_TD;
-};
+constexpr int64_t kScoreBytes = 256 << 20;  // of one tensor of scores, where one key head's are not larger
 
-// The rows of a document and the channels of `count` heads from head `first` on: [count, T, D].
-at::Tensor heads_of(const at::Tensor& x_NE, int64_t begin, int64_t tokens, int64_t first, int64_t count,
-                    int64_t head_dim) {
-  const at::Tensor rows = x_NE.narrow(0, begin, tokens).narrow(1, first * head_dim, count * head_dim);
-  return rows.unflatten(1, {count, head_dim}).transpose(0, 1);
-}
-
-class Document {
+// Some key heads of a document, and the query heads that share them.
+class Heads {
  public:
-  Document(int64_t begin, int64_t tokens, const AttentionShape& shape, const at::Tensor& like)
-      : begin_(begin), tokens_(tokens), group_(shape.num_heads / shape.num_kv_heads), shape_(shape) {
-    const at::Tensor ones = at::ones({tokens, tokens}, like.options().dtype(at::kBool));
-    hidden_TT_ = ones.triu(1);
-    if (shape.window > 0) hidden_TT_ = hidden_TT_.logical_or(ones.tril(-shape.window));
+  struct Rows {
+    int64_t begin, count;  // of the document
+  };
+  Heads(Rows rows, int64_t first_key, int64_t num_keys, const AttentionShape& shape)
+      : rows_(rows), first_(first_key), count_(num_keys), group_(shape.num_heads / shape.num_kv_heads), shape_(shape) {}
+
+  // Views [B, G, T, D], [B, T, D] and [B, T, D] of rows that hold queries, keys and values.
+  at::Tensor queries(const at::Tensor& x_NE) const {
+    return channels(x_NE, first_ * group_, count_ * group_).unflatten(1, {count_, group_}).permute({1, 2, 0, 3});
+  }
+  at::Tensor keys(const at::Tensor& qkv_NE) const {
+    return channels(qkv_NE, shape_.num_heads + first_, count_).transpose(0, 1);
+  }
+  at::Tensor values(const at::Tensor& qkv_NE) const {
+    return channels(qkv_NE, shape_.num_heads + shape_.num_kv_heads + first_, count_).transpose(0, 1);
+  }
+  // View [B, G, T] of an [H, N].
+  at::Tensor of_rows(const at::Tensor& lse_HN) const {
+    return lse_HN.narrow(0, first_ * group_, count_ * group_)
+        .narrow(1, rows_.begin, rows_.count)
+        .unflatten(0, {count_, group_});
   }
 
-  // View of the group's query heads, or of key head `key` (kind 0) and value head (kind 1).
-  at::Tensor queries(const at::Tensor& x_NE, int64_t key) const {
-    return heads_of(x_NE, begin_, tokens_, key * group_, group_, shape_.head_dim);
-  }
-  at::Tensor keys(const at::Tensor& qkv_NE, int64_t key) const { return one_head(qkv_NE, shape_.num_heads + key); }
-  at::Tensor values(const at::Tensor& qkv_NE, int64_t key) const {
-    return one_head(qkv_NE, shape_.num_heads + shape_.num_kv_heads + key);
-  }
-  // [G, T] of an [H, N].
-  at::Tensor of_rows(const at::Tensor& lse_HN, int64_t key) const {
-    return lse_HN.narrow(0, key * group_, group_).narrow(1, begin_, tokens_);
-  }
-  Group group(const at::Tensor& qkv_NE, int64_t key) const {
-    return {wide(queries(qkv_NE, key)), wide(keys(qkv_NE, key)), wide(values(qkv_NE, key))};
-  }
-  at::Tensor scores_GTT(const Group& group) const {
-    const at::Tensor scores = at::matmul(group.q_GTD, group.k_TD.t()).mul_(shape_.scale);
-    return scores.masked_fill(hidden_TT_, -std::numeric_limits<double>::infinity());
+  // [B, Q, D] of [B, G, T, D], and back.
+  static at::Tensor joined(const at::Tensor& x_BGTD) { return wide(x_BGTD).flatten(1, 2); }
+  at::Tensor parted(const at::Tensor& x_BQD) const { return x_BQD.unflatten(1, {group_, rows_.count}); }
+
+  // [B, G, T, T], minus infinity where a token does not see another.
+  at::Tensor scores(const at::Tensor& q_BQD, const at::Tensor& k_BTD) const {
+    const at::Tensor scores = parted(at::bmm(q_BQD, k_BTD.transpose(1, 2)).mul_(shape_.scale));
+    const at::Tensor all = at::ones({rows_.count, rows_.count}, q_BQD.options().dtype(at::kBool));
+    at::Tensor hidden = all.triu(1);
+    if (shape_.window > 0) hidden = hidden.logical_or(all.tril(-shape_.window));
+    return scores.masked_fill(hidden, -std::numeric_limits<double>::infinity());
   }
 
  private:
-  at::Tensor one_head(const at::Tensor& qkv_NE, int64_t head) const {
-    return heads_of(qkv_NE, begin_, tokens_, head, 1, shape_.head_dim).squeeze(0);
+  // [T, heads, D]
+  at::Tensor channels(const at::Tensor& x_NE, int64_t first_head, int64_t num_heads) const {
+    return x_NE.narrow(0, rows_.begin, rows_.count)
+        .narrow(1, first_head * shape_.head_dim, num_heads * shape_.head_dim)
+        .unflatten(1, {num_heads, shape_.head_dim});
   }
 
-  const int64_t begin_, tokens_, group_;
+  const Rows rows_;
+  const int64_t first_, count_, group_;
   const AttentionShape& shape_;
-  at::Tensor hidden_TT_;
 };
 
-void attend(const Document& document, const at::Tensor& qkv_NE, int64_t key, Attention& result) {
-  const Group group = document.group(qkv_NE, key);
-  const at::Tensor scores = document.scores_GTT(group), lse_GT = at::logsumexp(scores, {2});
-  document.of_rows(result.lse_HN, key).copy_(lse_GT);
-  document.queries(result.y_NO, key).copy_(at::matmul((scores - lse_GT.unsqueeze(2)).exp(), group.v_TD));
+void attend(const Heads& heads, const at::Tensor& qkv_NE, Attention& result) {
+  const at::Tensor scores = heads.scores(Heads::joined(heads.queries(qkv_NE)), wide(heads.keys(qkv_NE)));
+  const at::Tensor lse_BGT = at::logsumexp(scores, {3});
+  const at::Tensor weights = (scores - lse_BGT.unsqueeze(3)).exp_();
+  heads.of_rows(result.lse_HN).copy_(lse_BGT);
+  heads.queries(result.y_NO).copy_(heads.parted(at::bmm(Heads::joined(weights), wide(heads.values(qkv_NE)))));
 }
 
-void attend_backward(const Document& document, const at::Tensor& grad_y_NO, const at::Tensor& qkv_NE,
-                     const Attention& saved, int64_t key, double scale, const at::Tensor& grad_NE) {
-  const Group group = document.group(qkv_NE, key);
-  const at::Tensor grad_y = wide(document.queries(grad_y_NO, key)), y = wide(document.queries(saved.y_NO, key));
-  const at::Tensor lse = document.of_rows(saved.lse_HN, key).unsqueeze(2);
-  const at::Tensor weights = (document.scores_GTT(group) - lse).exp();
+void attend_backward(const Heads& heads, const at::Tensor& grad_y_NO, const at::Tensor& qkv_NE, const Attention& saved,
+                     double scale, const at::Tensor& grad_NE) {
+  const at::Tensor q = Heads::joined(heads.queries(qkv_NE)), k = wide(heads.keys(qkv_NE));
+  const at::Tensor grad_y = Heads::joined(heads.queries(grad_y_NO)), y = Heads::joined(heads.queries(saved.y_NO));
+  const at::Tensor lse = heads.of_rows(saved.lse_HN).unsqueeze(3);
+  const at::Tensor weights = Heads::joined((heads.scores(q, k) - lse).exp_());
   const at::Tensor towards = (grad_y * y).sum(2, /*keepdim=*/true);
-  const at::Tensor grad_scores = weights.mul(at::matmul(grad_y, group.v_TD.t()).sub_(towards)).mul_(scale);
-  document.queries(grad_NE, key).copy_(at::matmul(grad_scores, group.k_TD));
-  document.keys(grad_NE, key).copy_(at::matmul(grad_scores.transpose(1, 2), group.q_GTD).sum(0));
-  document.values(grad_NE, key).copy_(at::matmul(weights.transpose(1, 2), grad_y).sum(0));
+  at::Tensor grad_scores = at::bmm(grad_y, wide(heads.values(qkv_NE)).transpose(1, 2));
+  grad_scores = grad_scores.sub_(towards).mul_(weights).mul_(scale);
+  heads.queries(grad_NE).copy_(heads.parted(at::bmm(grad_scores, k)));
+  heads.keys(grad_NE).copy_(at::bmm(grad_scores.transpose(1, 2), q));
+  heads.values(grad_NE).copy_(at::bmm(weights.transpose(1, 2), grad_y));
 }
 
-// Calls body(document) for each that has rows.
+// Calls body(heads) for all heads of all documents.
 template <class Body>
-void for_each_document(std::span<const int64_t> starts, const AttentionShape& shape, const at::Tensor& like,
-                       const Body& body) {
+void for_all_heads(std::span<const int64_t> starts, const AttentionShape& shape, const Body& body) {
   for (size_t d = 0; d + 1 < starts.size(); ++d) {
-    if (starts[d + 1] > starts[d]) body(Document(starts[d], starts[d + 1] - starts[d], shape, like));
+    const int64_t tokens = starts[d + 1] - starts[d];
+    if (tokens == 0) continue;
+    const int64_t bytes = shape.num_heads / shape.num_kv_heads * tokens * tokens * int64_t{sizeof(float)};
+    const int64_t most = std::clamp<int64_t>(kScoreBytes / bytes, 1, shape.num_kv_heads);
+    for (int64_t key = 0; key < shape.num_kv_heads; key += most) {
+      body(Heads({starts[d], tokens}, key, std::min(most, shape.num_kv_heads - key), shape));
+    }
   }
 }
 
@@ -108,20 +119,15 @@ Attention attention(const at::Tensor& qkv_NE, std::span<const int64_t> starts, c
   const auto wide_type = qkv_NE.element_size() < 4 ? at::kFloat : qkv_NE.scalar_type();
   Attention result{at::empty({rows, shape.num_heads * shape.head_dim}, qkv_NE.options()),
                    at::empty({shape.num_heads, rows}, qkv_NE.options().dtype(wide_type))};
-  for_each_document(starts, shape, qkv_NE, [&](const Document& document) {
-    for (int64_t key = 0; key < shape.num_kv_heads; ++key) attend(document, qkv_NE, key, result);
-  });
+  for_all_heads(starts, shape, [&](const Heads& heads) { attend(heads, qkv_NE, result); });
   return result;
 }
 
 at::Tensor attention_backward(const at::Tensor& grad_y_NO, const at::Tensor& qkv_NE, const Attention& saved,
                               std::span<const int64_t> starts, const AttentionShape& shape) {
   const at::Tensor grad_NE = at::empty_like(qkv_NE);
-  for_each_document(starts, shape, qkv_NE, [&](const Document& document) {
-    for (int64_t key = 0; key < shape.num_kv_heads; ++key) {
-      attend_backward(document, grad_y_NO, qkv_NE, saved, key, shape.scale, grad_NE);
-    }
-  });
+  for_all_heads(starts, shape,
+                [&](const Heads& heads) { attend_backward(heads, grad_y_NO, qkv_NE, saved, shape.scale, grad_NE); });
   return grad_NE;
 }
 

@@ -26,7 +26,8 @@ void gelu_tanh_backward_(at::Tensor& x_NF, at::Tensor& grad_y_NF);
 
 void rotary_(at::Tensor& qkv_NE, const at::Tensor& cos_NR, const at::Tensor& sin_NR, const AttentionShape& shape,
              bool backward);
-// Holds the scores of one document's query heads that share a key head, [H / K, T, T], a few times.
+// Holds scores of some heads of one document, [H / K, T, T] for each key head, a few times: 256 MiB each, or one key
+// head's where those are more.
 Attention attention(const at::Tensor& qkv_NE, std::span<const int64_t> starts, const AttentionShape& shape);
 at::Tensor attention_backward(const at::Tensor& grad_y_NO, const at::Tensor& qkv_NE, const Attention& saved,
                               std::span<const int64_t> starts, const AttentionShape& shape);

@@ -29,6 +29,12 @@ constexpr std::array kOfZenFlow = {"overlap",         "device_optimizer_share", 
 
 bool holds(const auto& keys, std::string_view key) { return std::ranges::find(keys, key) != keys.end(); }
 
+// A GPU rounds in other places.
+bool changes_no_bit(const std::string& key, const Json& now, const Json& saved) {
+  if (key == "device" && (now == "cuda" || saved == "cuda")) return false;
+  return holds(kFree, key);
+}
+
 // A longer run is the same run.
 bool has_grown(const std::string& key, const Json& now, const Json& saved) {
   return (key == "steps" || key == "epochs") && saved != 0 && (now > saved);
@@ -117,7 +123,7 @@ std::vector<std::string> changed_settings(const config::TrainConfig& config, con
   std::vector<std::string> changes;
   for (const auto& [key, value] : now.items()) {
     const auto before = saved.find(key);
-    if (before == saved.end() || *before == value || holds(kFree, key)) continue;
+    if (before == saved.end() || *before == value || changes_no_bit(key, value, *before)) continue;
     if (!has_zenflow && (key == "policy" || holds(kOfZenFlow, key))) continue;
     if (has_grown(key, value, *before)) continue;
     changes.push_back(key + " is " + value.dump() + ", was " + before->dump());

@@ -57,6 +57,7 @@ plan::OffloadPlan plan_of(const config::TrainConfig& config, const model::Model&
   request.shares_gradients = config.overlap == "exact";
   request.tokens = request.trained_tokens = step.tokens;
   request.recompute = config.recompute;
+  request.scored_tokens = step.scored_tokens;
   return plan::choose_offload(model.shape(), request, bytes_or_zero(config.device_budget));
 }
 
@@ -141,6 +142,7 @@ plan::ZenflowRequest zenflow_request(const config::TrainConfig& config, const mo
   request.accumulate = step.accumulate;
   request.tokens = request.trained_tokens = step.tokens;
   request.recompute = config.recompute;
+  request.scored_tokens = step.scored_tokens;
   return request;
 }
 
@@ -161,6 +163,7 @@ plan::MemoryPlan resident_plan(const config::TrainConfig& config, const model::M
   for (const model::BlockSpec& block : model.blocks()) request.parameters += block.numel;
   request.state_parameters = request.parameters;
   request.recompute = config.recompute;
+  request.scored_tokens = step.scored_tokens;
   return plan::plan_memory(model.shape(), request);
 }
 

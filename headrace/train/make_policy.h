@@ -15,8 +15,9 @@ namespace headrace::train {
 
 // What of the data decides how much memory a step takes.
 struct LargestStep {
-  int64_t tokens = 0;      // of the largest micro-batch
-  int32_t accumulate = 1;  // [micro-batches a step]
+  int64_t tokens = 0;         // of the largest micro-batch
+  int32_t accumulate = 1;     // [micro-batches a step]
+  int64_t scored_tokens = 0;  // of the longest document where attention holds its scores whole, on a GPU; else 0
 };
 
 // Throws ConfigError when the device cannot do what the policy asks for. Nothing is allocated.

@@ -72,7 +72,7 @@ void Trainer::prepare_folder() {
 void Trainer::prepare_policy(const config::ModelShape& shape, std::unique_ptr<device::Device> device) {
   const LargestStep largest{
       largest_micro_batch(*data_.corpus, data_.batch.micro_batch, config_.max_length, config_.layout),
-      static_cast<int32_t>(data_.batch.accumulate)};
+      static_cast<int32_t>(data_.batch.accumulate), device->kind() == device::Kind::kCuda ? config_.max_length : 0};
   const auto tell = [this](const std::string& text) { say(text); };
   config_ = choose_policy(config_, model::Model(shape), largest, *device, tell);
   check_memory(config_, model::Model(shape), largest, tell);

@@ -35,6 +35,17 @@ TEST(MemoryPlan, RecomputationKeepsOneInputALayer) {
   EXPECT_EQ(plan_memory(shape(), request).activations, 5 * 4 * 100 * 64);
 }
 
+// Five tensors of the scores of all heads, 256 MiB each at most unless one key head's are more.
+TEST(MemoryPlan, AttentionThatHoldsItsScoresNeedsRoomForThem) {
+  const auto workspace = [](int64_t scored_tokens) {
+    return plan_memory(shape(), {.parameters = 1, .tokens = 10, .scored_tokens = scored_tokens}).workspace;
+  };
+  const int64_t without = workspace(0);
+  EXPECT_EQ(workspace(100) - without, 5 * 4 * 4 * 100 * 100);
+  EXPECT_EQ(workspace(5000) - without, 5 * (int64_t{256} << 20));
+  EXPECT_EQ(workspace(10000) - without, int64_t{5} * 4 * 2 * 10000 * 10000);
+}
+
 TEST(MemoryPlan, RefusalNamesNeedHaveAndKnobs) {
   const MemoryPlan plan = plan_memory(shape(), {.parameters = 1 << 20, .state_parameters = 1 << 20, .tokens = 10});
   EXPECT_NO_THROW(require_fits(plan, plan.total(), "--host-budget"));

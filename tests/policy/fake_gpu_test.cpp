@@ -18,11 +18,6 @@ using support::FakeGpu;
 using support::random_weights;
 
 constexpr OptimizerSettings kOptimizer{.weight_decay = 0.1, .clip = 0.5};
-// Stores matrices [in, out]: its channels are rows.
-constexpr const char* kTinyGpt2 = R"({
-  "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 67, "n_embd": 32, "n_layer": 2,
-  "n_head": 4, "n_positions": 64, "n_inner": 48, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
-  "initializer_range": 0.05, "bos_token_id": 1, "eos_token_id": 2})";
 
 class FakeGpuTest : public ::testing::Test {
  protected:
@@ -63,7 +58,7 @@ TEST_F(FakeGpuTest, OffloadGoesOnBitForBit) {
 }
 
 TEST_F(FakeGpuTest, ZenFlowGoesOnBitForBit) {
-  for (const char* config : {support::kTinyConfig, kTinyGpt2}) {
+  for (const char* config : {support::kTinyConfig, support::kTinyGpt2}) {
     model_ = model::Model(config::ModelShape::parse(config, "tiny config"));
     for (const int32_t device_blocks : {0, 2}) {
       SCOPED_TRACE(std::string(config).substr(0, 40) + " " + std::to_string(device_blocks));

@@ -16,11 +16,13 @@
 #include "headrace/policy/resident.h"
 #include "headrace/policy/zenflow/zenflow.h"
 #include "tests/policy/relay.h"
+#include "tests/support/thrown.h"
 
 namespace headrace::policy {
 namespace {
 
 using support::random_weights;
+using support::thrown;
 using ::testing::HasSubstr;
 
 constexpr OptimizerSettings kOptimizer{.weight_decay = 0.1, .clip = 0.5};
@@ -41,16 +43,6 @@ class StateTest : public ::testing::Test {
 
   const model::Model model_ = support::tiny_model();
 };
-
-template <class Thrown, class Body>
-std::string thrown(const Body& body) {
-  try {
-    body();
-  } catch (const Thrown& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
 
 // A fresh policy's own weights, here another seed's, do not matter.
 TEST_F(StateTest, ResidentGoesOnBitForBit) {

@@ -18,6 +18,12 @@ inline constexpr const char* kTinyConfig = R"({
   "max_position_embeddings": 128, "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": true,
   "rope_theta": 10000.0, "initializer_range": 0.05, "bos_token_id": 1, "eos_token_id": 2})";
 
+// A GPT-2 likewise, which stores matrices [in, out]: its channels are rows.
+inline constexpr const char* kTinyGpt2 = R"({
+  "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 67, "n_embd": 32, "n_layer": 2,
+  "n_head": 4, "n_positions": 64, "n_inner": 48, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
+  "initializer_range": 0.05, "bos_token_id": 1, "eos_token_id": 2})";
+
 inline model::Model tiny_model() { return model::Model(config::ModelShape::parse(kTinyConfig, "tiny config")); }
 
 inline std::vector<at::Tensor> random_weights(const model::Model& model, uint64_t seed) {

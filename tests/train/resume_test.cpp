@@ -10,23 +10,15 @@
 #include "headrace/store/run_lock.h"
 #include "headrace/train/checkpointing_resume.h"
 #include "headrace/train/load.h"
+#include "tests/support/thrown.h"
 #include "tests/train/tiny_run.h"
 
 namespace headrace::train {
 namespace {
 
+using support::thrown;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
-
-template <class Thrown, class Body>
-std::string thrown(const Body& body) {
-  try {
-    body();
-  } catch (const Thrown& error) {
-    return error.what();
-  }
-  return "nothing thrown";
-}
 
 class ResumeTest : public TinyRun {
  protected:
@@ -152,6 +144,14 @@ TEST_F(ResumeTest, ChangedSettingsAreListedAndRefused) {
   changed.resume_changed = true;
   EXPECT_EQ(run(changed).resumed_step, 2);
   EXPECT_THAT(os::read_file(folder_ / "run/log.txt"), HasSubstr("changed settings: batch is 3, was 2"));
+}
+
+TEST_F(ResumeTest, AGpuRoundsInOtherPlaces) {
+  config::TrainConfig settings = of_policy("run", "resident");
+  settings.resume = "auto";
+  run_until(settings, 2);
+  settings.device = "cuda";
+  EXPECT_THAT(thrown<ConfigError>([&] { run(settings); }), HasSubstr("device is \"cuda\", was \"cpu\""));
 }
 
 TEST_F(ResumeTest, ZenFlowIsNoExactPolicy) {

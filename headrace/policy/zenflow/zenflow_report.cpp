@@ -75,7 +75,7 @@ OrderedJson ZenFlow::report() const {
                         {"staleness", {{"mean", staleness_.mean()}, {"max", staleness_.largest()}}},
                         {"selection_churn", churn()},
                         {"lane_bytes", lanes},
-                        {"device_memory", device_budget_->to_json()},
+                        {"device_memory", device_memory_report(*device_budget_, arena_)},
                         {"host_memory", host_budget_->to_json()}};
   if (settings_.recorded_steps > 0 && num_steps_ > 0) report["stall"] = stall_report(executor_->recording());
   return report;

@@ -15,11 +15,6 @@ using support::random_weights;
 using ::testing::HasSubstr;
 using zenflow::WindowSum;
 
-constexpr const char* kTinyGpt2 = R"({
-  "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 67, "n_embd": 32, "n_layer": 2,
-  "n_head": 4, "n_positions": 64, "n_inner": 48, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
-  "initializer_range": 0.05, "bos_token_id": 1, "eos_token_id": 2})";
-
 class ZenFlowResumeTest : public ::testing::Test {
  protected:
   ZenFlowResumeTest() { at::set_num_threads(1); }
@@ -74,7 +69,7 @@ TEST_F(ZenFlowResumeTest, AnySettingsGoOnBitForBit) {
 }
 
 TEST_F(ZenFlowResumeTest, GoesOnWhereChannelsAreRows) {
-  model_ = model::Model(config::ModelShape::parse(kTinyGpt2, "tiny gpt2"));
+  model_ = model::Model(config::ModelShape::parse(support::kTinyGpt2, "tiny gpt2"));
   for (const WindowSum sum : {WindowSum::kSlots, WindowSum::kRunning}) {
     expect_goes_on({.optimizer = {.weight_decay = 0.1, .clip = 0.5},
                     .topk_ratio = 0.2,

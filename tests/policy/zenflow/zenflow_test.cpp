@@ -20,12 +20,6 @@ using support::random_batch;
 using support::random_weights;
 using zenflow::WindowSum;
 
-// Its matrices are stored [in, out]: channels are rows.
-constexpr const char* kTinyGpt2 = R"({
-  "architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "vocab_size": 67, "n_embd": 32, "n_layer": 2,
-  "n_head": 4, "n_positions": 64, "n_inner": 48, "activation_function": "gelu_new", "layer_norm_epsilon": 1e-5,
-  "initializer_range": 0.05, "bos_token_id": 1, "eos_token_id": 2})";
-
 constexpr OptimizerSettings kOptimizer{.weight_decay = 0.1, .clip = 0.5};
 
 std::string text_of(const ZenFlowSettings& s) {
@@ -148,7 +142,7 @@ TEST_F(ZenFlowTest, IsWhatTheReferenceComputes) {
 }
 
 TEST_F(ZenFlowTest, IsWhatTheReferenceComputesWhereChannelsAreRows) {
-  model_ = model::Model(config::ModelShape::parse(kTinyGpt2, "tiny gpt2"));
+  model_ = model::Model(config::ModelShape::parse(support::kTinyGpt2, "tiny gpt2"));
   for (const WindowSum sum : {WindowSum::kSlots, WindowSum::kRunning}) {
     expect_equal_to_reference({.optimizer = kOptimizer,
                                .topk_ratio = 0.2,
