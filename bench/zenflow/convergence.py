@@ -4,6 +4,7 @@
     .deps/venv/bin/python bench/zenflow/convergence.py scratch      a small model from random weights on real text
     .deps/venv/bin/python bench/zenflow/convergence.py finetune     the demo's fine-tune of SmolLM2-135M, 50 steps
     .deps/venv/bin/python bench/zenflow/convergence.py longer       the same of 200 steps with half the batch
+    .deps/venv/bin/python bench/zenflow/convergence.py verdict      check k: is ZenFlow within AdamW's seeds in `longer`?
     .deps/venv/bin/python bench/zenflow/convergence.py plot         bench/results/zenflow_convergence.png from the CSV
 
 Every run is one line of bench/results/zenflow_convergence.csv as soon as it has ended; runs that are there are not
@@ -202,6 +203,23 @@ def losses(rows, **wanted):
     return [float(row["heldout_loss"]) for row in rows if all(row[key] == str(value) for key, value in wanted.items())]
 
 
+def judge(rows):
+    """(whether it holds, why): k = 0.1 with S = 4 ends no further above AdamW, in the mean of the same seeds, than
+    AdamW's own seeds lie apart."""
+    adamw = losses(rows, policy="adamw")
+    zenflow = losses(rows, policy="zenflow", interval=4, topk=0.1, deferred_lr="linear")
+    if len(adamw) != len(SEEDS) or len(zenflow) != len(SEEDS):
+        return False, f"{len(adamw)} runs of AdamW and {len(zenflow)} of ZenFlow, {len(SEEDS)} of each are needed"
+    above, spread = (sum(zenflow) - sum(adamw)) / len(SEEDS), max(adamw) - min(adamw)
+    return above <= spread, f"ZenFlow {above:+.4f} nats from AdamW in the mean, whose seeds are {spread:.4f} apart"
+
+
+def verdict():
+    holds, why = judge(read_rows("longer"))
+    print(("within seed noise: " if holds else "not within seed noise: ") + why)
+    sys.exit(0 if holds else 1)
+
+
 def draw(axes, rows, title):
     baseline = losses(rows, policy="adamw")
     axes.axhspan(min(baseline), max(baseline), alpha=0.25, color="gray", label=f"AdamW, {len(baseline)} seeds")
@@ -238,9 +256,10 @@ def plot():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=[*STUDIES, "plot"])
+    other = {"plot": plot, "verdict": verdict}
+    parser.add_argument("what", choices=[*STUDIES, *other])
     what = parser.parse_args().what
-    plot() if what == "plot" else study(what)
+    other[what]() if what in other else study(what)
 
 
 if __name__ == "__main__":
