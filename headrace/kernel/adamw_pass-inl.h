@@ -66,9 +66,10 @@ struct Pass {
   Corrections corrections;
   const AdamWConstants& constants;
 
-  template <class D, class Store>
-  HWY_INLINE void update_at(D d, size_t i, size_t ahead, hn::Vec<D> gradient_i, const Store& store) const {
-    auto master_i = master.load(d, i), m_i = hn::LoadU(d, m + i), v_i = hn::LoadU(d, v + i);
+  template <class D, class Load, class Store>
+  HWY_INLINE void update_at(D d, size_t i, size_t ahead, hn::Vec<D> gradient_i, const Load& load,
+                            const Store& store) const {
+    auto master_i = load(d, i), m_i = hn::LoadU(d, m + i), v_i = hn::LoadU(d, v + i);
     update(d, master_i, m_i, v_i, gradient_i, corrections.after(d, ahead), constants);
     hn::StoreU(m_i, d, m + i);
     hn::StoreU(v_i, d, v + i);
@@ -85,8 +86,9 @@ struct Pass {
   // Fewer than a block.
   HWY_INLINE void run_singly(size_t begin, size_t end) {
     const hn::CappedTag<float, 1> one;
+    const auto load = [this](auto tag, size_t i) { return master.load(tag, i); };
     const auto store = [this](auto tag, auto value, size_t i) { master.store(tag, value, i); };
-    for (size_t i = begin; i < end; ++i) update_at(one, i, i - begin, gradient.load(one, i), store);
+    for (size_t i = begin; i < end; ++i) update_at(one, i, i - begin, gradient.load(one, i), load, store);
     corrections.move_on(end - begin);
   }
 
@@ -99,9 +101,11 @@ struct Pass {
       prefetch(i);
       const auto& gradients = gradient.block(i);
       typename Master::Block block;
+      block.begin(master, i);
+      const auto load_from_block = [&](auto tag, size_t at) { return block.load(tag, master, at, at - i); };
       const auto store_in_block = [&](auto tag, auto value, size_t at) { block.store(tag, value, master, at, at - i); };
       for (size_t j = 0; j < kBlock; j += hn::Lanes(d))
-        update_at(d, i + j, j, gradients.load(d, i + j), store_in_block);
+        update_at(d, i + j, j, gradients.load(d, i + j), load_from_block, store_in_block);
       block.finish(master, i);
       corrections.move_on(kBlock);
     }

@@ -1,5 +1,6 @@
 // How AdamW's numbers lie in memory, for the instruction set being compiled: included once for each, by adamw.cpp.
-// A gradient has load and prefetch; a master also stores: element by element, or a block of kBlock at a time.
+// A gradient has load and prefetch; a master also stores: element by element, or a block of kBlock at a time, whose
+// begin() and finish() may widen and narrow several vectors together.
 #include <hwy/cache_control.h>
 
 #include "headrace/kernel/adamw_storage.h"
@@ -79,9 +80,14 @@ struct Bf16Gradient {
   HWY_INLINE void prefetch(size_t i) const { prefetch_block(values + i); }
 };
 
-// A block whose elements are stored as they come.
+// A block whose elements are loaded and stored as they come.
 template <class Master>
 struct PlainBlock {
+  HWY_INLINE void begin(const Master&, size_t) const {}
+  template <class D>
+  HWY_INLINE hn::Vec<D> load(D d, const Master& master, size_t at, size_t) const {
+    return master.load(d, at);
+  }
   template <class D>
   HWY_INLINE void store(D d, hn::Vec<D> value, const Master& master, size_t at, size_t) const {
     master.store(d, value, at);
@@ -105,7 +111,6 @@ struct Fp32Master : Fp32Values<float>, CachedMaster {
 };
 
 struct HalvedMaster : CachedMaster {
-  using Block = PlainBlock<HalvedMaster>;
   uint16_t* HWY_RESTRICT upper;
   int16_t* HWY_RESTRICT lower;
 
@@ -116,10 +121,14 @@ struct HalvedMaster : CachedMaster {
     return hn::BitCast(d, hn::Add(upper_word(d, upper + i), hn::BitCast(Words<D>(), distance)));
   }
   template <class D>
+  static HWY_INLINE hn::Vec<D> quieted(D d, hn::Vec<D> value) {
+    const auto quiet = hn::BitCast(d, hn::Set(Words<D>(), 0x7fc00000));
+    return hn::IfThenElse(hn::IsNaN(value), hn::CopySign(quiet, value), value);
+  }
+  template <class D>
   HWY_INLINE void store(D d, hn::Vec<D> value, size_t i) const {
     const Words<D> w;
-    const auto quiet = hn::BitCast(d, hn::Set(w, 0x7fc00000));
-    value = hn::IfThenElse(hn::IsNaN(value), hn::CopySign(quiet, value), value);
+    value = quieted(d, value);
     const auto bits = hn::BitCast(w, value);
     const auto low = narrow(d, hn::And(bits, hn::Set(w, 0xffff)));
     hn::StoreU(narrow(d, hn::ShiftRight<16>(hn::Add(bits, hn::Set(w, 0x8000)))), Halves<D>(), upper + i);
@@ -129,6 +138,61 @@ struct HalvedMaster : CachedMaster {
     prefetch_block(upper + i);
     prefetch_block(lower + i);
   }
+
+#if HWY_TARGET == HWY_AVX2
+  // Joined when it begins, split when it ends: AVX2 takes three instructions to widen or narrow a vector between 16 and
+  // 32 bits, and as many for two.
+  struct Block {
+    static constexpr size_t kPair = 16;
+    HWY_ALIGN float values[kBlock];
+
+    HWY_INLINE void begin(const HalvedMaster& master, size_t block) {
+      const hn::Full256<int16_t> signed_halves;
+      const hn::Full256<uint16_t> halves;
+      for (size_t j = 0; j < kBlock; j += kPair) {
+        const auto distance = hn::LoadU(signed_halves, master.lower + block + j);
+        const auto low = hn::BitCast(halves, distance);
+        // A negative distance borrows one.
+        const auto borrow = hn::BitCast(halves, hn::ShiftRight<15>(distance));
+        const auto high = hn::Add(hn::LoadU(halves, master.upper + block + j), borrow);
+        const auto begins = hn::InterleaveLower(halves, low, high), ends = hn::InterleaveUpper(halves, low, high);
+        const hn::Full256<float> d;
+        hn::Store(hn::BitCast(d, hn::ConcatLowerLower(halves, ends, begins)), d, values + j);
+        hn::Store(hn::BitCast(d, hn::ConcatUpperUpper(halves, ends, begins)), d, values + j + kPair / 2);
+      }
+    }
+    template <class D>
+    HWY_INLINE hn::Vec<D> load(D d, const HalvedMaster&, size_t, size_t in_block) const {
+      return hn::Load(d, values + in_block);
+    }
+    template <class D>
+    HWY_INLINE void store(D d, hn::Vec<D> value, const HalvedMaster&, size_t, size_t in_block) {
+      hn::Store(value, d, values + in_block);
+    }
+    HWY_INLINE void finish(const HalvedMaster& master, size_t block) const {
+      const hn::Full256<float> d;
+      const hn::Full256<uint32_t> w;
+      const hn::Full256<uint16_t> halves;
+      const hn::Full256<int16_t> signed_halves;
+      const auto half = hn::Set(w, 0x8000);
+      for (size_t j = 0; j < kBlock; j += kPair) {
+        auto first = hn::Load(d, values + j), second = hn::Load(d, values + j + kPair / 2);
+        if (HWY_UNLIKELY(!hn::AllFalse(d, hn::Or(hn::IsNaN(first), hn::IsNaN(second))))) {
+          first = quieted(d, first);
+          second = quieted(d, second);
+        }
+        const auto a = hn::BitCast(w, first), b = hn::BitCast(w, second);
+        const auto low = hn::ConcatEven(halves, hn::BitCast(halves, b), hn::BitCast(halves, a));
+        const auto high =
+            hn::ConcatOdd(halves, hn::BitCast(halves, hn::Add(b, half)), hn::BitCast(halves, hn::Add(a, half)));
+        hn::StoreU(high, halves, master.upper + block + j);
+        hn::StoreU(hn::BitCast(signed_halves, low), signed_halves, master.lower + block + j);
+      }
+    }
+  };
+#else
+  using Block = PlainBlock<HalvedMaster>;
+#endif
 };
 
 // The weight is only written: whole lines go past the cache, which saves reading them first.
@@ -153,6 +217,11 @@ struct Fp32MasterBf16Weight : Fp32Values<float> {
   struct Block {
     HWY_ALIGN uint16_t weights[kBlock];
 
+    HWY_INLINE void begin(const Fp32MasterBf16Weight&, size_t) const {}
+    template <class D>
+    HWY_INLINE hn::Vec<D> load(D d, const Fp32MasterBf16Weight& master, size_t at, size_t) const {
+      return master.load(d, at);
+    }
     template <class D>
     HWY_INLINE void store(D d, hn::Vec<D> value, const Fp32MasterBf16Weight& master, size_t at, size_t in_block) {
       master.store(d, value, at, weights + in_block);
