@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "headrace/base/rng.h"
+#include "headrace/kernel/adamw.h"
 #include "headrace/kernel/adamw_channels.h"
 #include "headrace/kernel/channels.h"
 #include "headrace/model/linear_cross_entropy.h"
@@ -137,6 +138,27 @@ void adamw_libtorch_fused(benchmark::State& state) {
   count_bytes(state, 28);
 }
 BENCHMARK(adamw_libtorch_fused)->UseRealTime()->Unit(benchmark::kMillisecond);
+
+// What one core does where memory does not count: how the master is kept by the range (0 fp32, 1 with a bf16 weight
+// beside it, 2 split), then whether the gradient is bf16.
+void adamw_in_cache(benchmark::State& state) {
+  namespace kernel = headrace::kernel;
+  constexpr size_t kCount = 8192;
+  std::vector<float> master(kCount, 1.0F), m(kCount, 0.1F), v(kCount, 0.2F), wide(kCount, 0.5F);
+  std::vector<kernel::Bf16> upper(kCount), narrow(kCount);
+  std::vector<int16_t> lower(kCount);
+  kernel::split(master, upper, lower);
+  kernel::to_bf16(wide, narrow);
+  kernel::Gradient gradient = std::span<const float>(wide);
+  if (state.range(1) != 0) gradient = std::span<const kernel::Bf16>(narrow);
+  for ([[maybe_unused]] auto _ : state) {
+    if (state.range(0) == 0) kernel::adamw_update(master, m, v, gradient, {});
+    if (state.range(0) == 1) kernel::adamw_update(kernel::RoundedMaster{master, upper}, m, v, gradient, {});
+    if (state.range(0) == 2) kernel::adamw_update(kernel::SplitMaster{upper, lower}, m, v, gradient, {});
+  }
+  state.SetItemsProcessed(static_cast<int64_t>(state.iterations() * kCount));
+}
+BENCHMARK(adamw_in_cache)->ArgsProduct({{0, 1, 2}, {0, 1}})->UseRealTime();
 
 // The roof of what streams through memory: a = b + s * c by two threads.
 void triad(benchmark::State& state) {
