@@ -18,6 +18,7 @@
 #include "headrace/policy/resident.h"
 #include "headrace/policy/trained_blocks.h"
 #include "headrace/policy/zenflow/zenflow.h"
+#include "headrace/tensor/gpu_memory.h"
 #include "headrace/train/load.h"
 
 namespace headrace::train {
@@ -181,7 +182,10 @@ std::unique_ptr<device::Device> open_device(const config::TrainConfig& config) {
   }
   if (device::parse(config.device) == device::Kind::kCuda) {
     set_compute_threads(config.threads);
-    return device::cuda::make_device({.budget_bytes = bytes_or_zero(config.device_budget)});
+    const int64_t budget = bytes_or_zero(config.device_budget);
+    auto device = device::cuda::make_device({.budget_bytes = budget});
+    if (budget > 0) tensor::limit_gpu_memory(budget);  // policies with slabs of their own lower it
+    return device;
   }
   const auto link = static_cast<double>(bytes_or_zero(config.emulated_link));
   auto device = device::make_emulated_device({.to_device = {.bytes_per_s = link}, .to_host = {.bytes_per_s = link}});

@@ -5,8 +5,8 @@
 #include <torch/optim.h>
 #include <torch/types.h>
 
-#include "headrace/device/cuda.h"
 #include "headrace/optim/gpu_adamw.h"
+#include "tests/support/fake_gpu.h"
 
 namespace headrace::optim {
 namespace {
@@ -95,7 +95,7 @@ TEST(SquaredNorm, ThreadsDoNotChangeOneBit) {
 
 // The kernels for GPUs, run on the host; groups that are not aligned to anything, frozen elements between them.
 TEST(GpuAdamW, IsTheHostsBitForBit) {
-  if (device::cuda::is_built()) GTEST_SKIP() << "the kernels of this build need a real GPU's memory";
+  if (const std::string why = support::why_no_fake_gpu(); !why.empty()) GTEST_SKIP() << why;
   torch::manual_seed(2);
   const ParameterRange ranges[] = {{0, 1001, true, false}, {1001, 30, true, true}, {1031, 5001, false, false}};
   const ParameterGroups groups = group_parameters(ranges);

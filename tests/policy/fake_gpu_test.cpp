@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
 
-#include "headrace/device/cuda.h"
 #include "headrace/device/emulated.h"
 #include "headrace/policy/offload.h"
 #include "headrace/policy/resident.h"
@@ -23,7 +22,7 @@ class FakeGpuTest : public ::testing::Test {
  protected:
   void SetUp() override {
     at::set_num_threads(1);
-    if (device::cuda::is_built()) GTEST_SKIP() << "the kernels of this build need a real GPU's memory";
+    if (const std::string why = support::why_no_fake_gpu(); !why.empty()) GTEST_SKIP() << why;
   }
 
   std::unique_ptr<device::Device> make_device(bool is_gpu) const {

@@ -3,15 +3,25 @@
 // cuda_kernels_on_host.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <cstring>
 #include <memory>
+#include <string>
 
+#include "headrace/device/cuda.h"
 #include "headrace/device/device.h"
 #include "headrace/os/affinity.h"
 
 namespace headrace::support {
+
+// Why kernels cannot run on the host here; empty where they can.
+inline std::string why_no_fake_gpu() {
+  if (device::cuda::is_built()) return "the kernels of this build need a real GPU's memory";
+#ifdef __SANITIZE_THREAD__
+  return "ThreadSanitizer does not know the fibers of the stand-in for a GPU";
+#else
+  return "";
+#endif
+}
 
 class FakeGpu final : public device::Device {
  public:

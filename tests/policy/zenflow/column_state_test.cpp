@@ -5,11 +5,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "headrace/device/cuda.h"
 #include "headrace/device/emulated.h"
 #include "headrace/policy/zenflow/deferred_update.h"
 #include "headrace/policy/zenflow/exchange.h"
 #include "headrace/policy/zenflow/selective_update.h"
+#include "tests/support/fake_gpu.h"
 
 namespace headrace::policy::zenflow {
 namespace {
@@ -193,7 +193,7 @@ TEST_P(ColumnStateTest, ASwapToAndFroIsTheIdentity) {
 
 // The kernels for GPUs, run on the host: the same bits on both sides of the link, scores within a millionth.
 TEST_P(ColumnStateTest, AGpuDoesWhatTheHostDoes) {
-  if (device::cuda::is_built()) GTEST_SKIP() << "the kernels of this build need a real GPU's memory";
+  if (const std::string why = support::why_no_fake_gpu(); !why.empty()) GTEST_SKIP() << why;
   Columns host(GetParam(), 2), gpu(GetParam(), 2, /*is_gpu=*/true);
   for (int64_t step = 0; step < 12; ++step) {
     for (Columns* columns : {&host, &gpu}) {

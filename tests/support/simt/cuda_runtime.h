@@ -58,14 +58,22 @@ inline float __uint_as_float(uint32_t bits) {
 }
 inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation };
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorNotSupported };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 
 inline cudaError_t cudaGetLastError() { return cudaSuccess; }
-inline const char* cudaGetErrorString(cudaError_t) { return "no error"; }
+inline const char* cudaGetErrorString(cudaError_t error) {
+  if (error == cudaErrorNotSupported) return "ThreadSanitizer does not know the fibers of the stand-in for a GPU";
+  return error == cudaSuccess ? "no error" : "out of memory";
+}
 inline cudaError_t cudaGetDeviceCount(int* count) {
+#ifdef __SANITIZE_THREAD__
+  *count = 0;
+  return cudaErrorNotSupported;
+#else
   *count = 1;
   return cudaSuccess;
+#endif
 }
 inline cudaError_t cudaDeviceSynchronize() { return cudaSuccess; }
 // Aligned as a GPU's memory is.
