@@ -160,7 +160,12 @@ TEST(CudaAdamWChannelsArguments, AreRefusedWhenTheyContradictEachOther) {
   EXPECT_THROW(update(shape, {0, 5}, one), InternalError);
   EXPECT_THROW(update(shape, {0, 4}, {}), InternalError);
   EXPECT_THROW(update(shape, {0, 4}, many), InternalError);
-  EXPECT_NO_THROW(update(shape, {2, 2}, one));  // nothing to do needs no device
+}
+
+TEST(CudaAdamWChannelsArguments, NothingToDoNeedsNoDevice) {
+  const std::vector<cuda::DeviceSlot> one(1);
+  EXPECT_NO_THROW(cuda::adamw_update_channels({}, {4, 6, Axis::kColumns}, {2, 2}, {{one}, {.count = 2}, {}}, nullptr));
+  EXPECT_NO_THROW(cuda::accumulate_gradient(nullptr, 0, {}, true, nullptr));
 }
 
 }  // namespace

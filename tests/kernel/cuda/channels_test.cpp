@@ -29,27 +29,37 @@ void expect_scores(const std::vector<double>& ours, const std::vector<double>& h
   for (size_t i = 0; i < ours.size(); ++i) ASSERT_NEAR(ours[i], host[i], 1e-6 * host[i]) << chosen;
 }
 
+void expect_same_copies(const ChosenChannels& chosen, size_t offset) {
+  const auto& [shape, important, deferred] = chosen;
+  const std::vector<float> matrix = random_values(chosen.num_elements(), 3), sevens(matrix.size(), 7.0f);
+  const DeviceBuffer<float> device_matrix(matrix, offset), scattered(sevens, offset);
+  for (const auto& channels : {important, deferred}) {
+    const DeviceBuffer<int32_t> device_channels(channels);
+    const cuda::ChannelList list{device_channels.data(), static_cast<int64_t>(channels.size())};
+    const int64_t lines = num_lines(shape, channels.size()), width = line_width(shape, channels.size());
+    const Lines part{lines / 3, lines};
+    std::vector<float> compact(static_cast<size_t>(part.count() * width)), expected = scattered.to_host();
+    const DeviceBuffer<float> device_compact(compact, offset);
+    gather_channels(matrix, shape, channels, part, compact);
+    scatter_channels(compact, shape, channels, part, expected);
+    cuda::gather_channels(device_matrix.data(), shape, list, part, device_compact.data(), nullptr);
+    cuda::scatter_channels(device_compact.data(), shape, list, part, scattered.data(), nullptr);
+    ASSERT_TRUE(same_bytes(device_compact.to_host(), compact)) << chosen;
+    ASSERT_TRUE(same_bytes(scattered.to_host(), expected)) << chosen;
+  }
+}
+
 TEST_F(CudaChannels, GatherAndScatterMoveTheHostsBits) {
   for (const ChosenChannels& chosen : choices()) {
-    const auto& [shape, important, deferred] = chosen;
-    const std::vector<float> matrix = random_values(chosen.num_elements(), 3), sevens(matrix.size(), 7.0f);
-    for (const size_t offset : {0u, 1u}) {
-      const DeviceBuffer<float> device_matrix(matrix, offset), scattered(sevens, offset);
-      for (const auto& channels : {important, deferred}) {
-        const DeviceBuffer<int32_t> device_channels(channels);
-        const cuda::ChannelList list{device_channels.data(), static_cast<int64_t>(channels.size())};
-        const int64_t lines = num_lines(shape, channels.size()), width = line_width(shape, channels.size());
-        const Lines part{lines / 3, lines};
-        std::vector<float> compact(static_cast<size_t>(part.count() * width)), expected = scattered.to_host();
-        const DeviceBuffer<float> device_compact(compact, offset);
-        gather_channels(matrix, shape, channels, part, compact);
-        scatter_channels(compact, shape, channels, part, expected);
-        cuda::gather_channels(device_matrix.data(), shape, list, part, device_compact.data(), nullptr);
-        cuda::scatter_channels(device_compact.data(), shape, list, part, scattered.data(), nullptr);
-        ASSERT_TRUE(same_bytes(device_compact.to_host(), compact)) << chosen;
-        ASSERT_TRUE(same_bytes(scattered.to_host(), expected)) << chosen;
-      }
-    }
+    for (const size_t offset : {0u, 1u}) expect_same_copies(chosen, offset);
+  }
+}
+
+TEST_F(CudaChannels, GatherAndScatterMoveMoreLinesThanAGridHasRows) {
+  Rng rng(3);
+  for (const Axis axis : {Axis::kColumns, Axis::kRows}) {
+    const MatrixShape shape{99'000, 1, axis};  // of which two thirds are copied
+    expect_same_copies(choose(shape, axis == Axis::kColumns ? 1 : 0, rng), 0);
   }
 }
 
@@ -126,6 +136,7 @@ TEST(CudaChannelsArguments, NothingToDoNeedsNoDevice) {
   EXPECT_NO_THROW(cuda::gather_channels(nullptr, {0, 6}, {}, {0, 0}, nullptr, nullptr));
   EXPECT_NO_THROW(cuda::scatter_channels(nullptr, {4, 6}, {}, {0, 4}, nullptr, nullptr));
   EXPECT_NO_THROW(cuda::add_channel_scores(nullptr, {4, 6}, {2, 2}, {}, nullptr));
+  EXPECT_NO_THROW(cuda::add_channel_scores(nullptr, {4, 6, Axis::kRows}, {2, 2}, {}, nullptr));
 }
 
 }  // namespace

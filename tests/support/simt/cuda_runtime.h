@@ -1,7 +1,7 @@
 // Stands in for CUDA's runtime where there is no GPU: kernels compiled as C++ run on the host, thread by thread of a
-// block, one block after the other, both in an order drawn anew for each launch. A barrier is one: threads wait at it in
-// fibers of their own, so that a kernel which lacks one computes nonsense here too. Memory is the host's. Only what our
-// kernels and their tests use is here. Any thread; launches of several go one after the other.
+// block, one block after the other, both in an order drawn anew for each launch. A barrier is one: threads wait at it
+// in fibers of their own, so that a kernel which lacks one computes nonsense here too. Memory is the host's. Only what
+// our kernels and their tests use is here. Any thread; launches of several go one after the other.
 #pragma once
 
 #include <cmath>
@@ -33,10 +33,15 @@ struct Place {
 };
 Place& place();
 
-// Runs `body` once for each thread of each block; returns when all have ended.
+// Runs `body` once for each thread of each block; returns when all have ended. A grid that a GPU refuses, as one
+// without blocks, is refused: nothing runs and the launching thread's take_error says so.
 void run(dim3 grid, unsigned threads, const std::function<void()>& body);
 // The running thread waits for the others of its block.
 void barrier();
+
+enum class Error { kNone, kInvalidGrid };
+// Of this thread's launches since the last call.
+Error take_error();
 
 }  // namespace simt
 
@@ -58,12 +63,15 @@ inline float __uint_as_float(uint32_t bits) {
 }
 inline int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorNotSupported };
+enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidConfiguration, cudaErrorNotSupported };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost };
 
-inline cudaError_t cudaGetLastError() { return cudaSuccess; }
+inline cudaError_t cudaGetLastError() {
+  return simt::take_error() == simt::Error::kNone ? cudaSuccess : cudaErrorInvalidConfiguration;
+}
 inline const char* cudaGetErrorString(cudaError_t error) {
   if (error == cudaErrorNotSupported) return "ThreadSanitizer does not know the fibers of the stand-in for a GPU";
+  if (error == cudaErrorInvalidConfiguration) return "invalid configuration argument";
   return error == cudaSuccess ? "no error" : "out of memory";
 }
 inline cudaError_t cudaGetDeviceCount(int* count) {

@@ -134,6 +134,13 @@ Block& block() {
   return the_only;
 }
 
+bool is_valid(const dim3& grid) {
+  constexpr unsigned kMaxWidth = 2147483647, kMaxHeight = 65535;  // CUDA C++ Programming Guide, compute capabilities
+  return grid.x > 0 && grid.x <= kMaxWidth && grid.y > 0 && grid.y <= kMaxHeight && grid.z == 1;
+}
+
+thread_local Error last_error = Error::kNone;
+
 }  // namespace
 
 Place& place() {
@@ -142,6 +149,10 @@ Place& place() {
 }
 
 void run(dim3 grid, unsigned threads, const std::function<void()>& body) {
+  if (!is_valid(grid)) {
+    last_error = Error::kInvalidGrid;
+    return;
+  }
   static std::mutex mutex;
   static headrace::Rng rng(20261201);
   const std::lock_guard lock(mutex);
@@ -156,5 +167,7 @@ void run(dim3 grid, unsigned threads, const std::function<void()>& body) {
 }
 
 void barrier() { block().barrier(); }
+
+Error take_error() { return std::exchange(last_error, Error::kNone); }
 
 }  // namespace simt
