@@ -1,5 +1,6 @@
 // Step time, stall and bytes of every policy on a device, for a Llama shape of 340M parameters in fp32. Prints JSON.
 // `policy_bench cuda [layers] [tokens a document]`; `emulated 1 8` shows what the program itself does.
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <functional>
@@ -55,6 +56,7 @@ class Bench {
  public:
   Bench(std::string device, int64_t layers, int64_t tokens) : device_(std::move(device)), model_(shape_of(layers)) {
     batches_.push_back(random_batch(tokens));
+    workers_ = static_cast<int32_t>(std::max<size_t>(1, open()->cores().host.size()));
     for (const model::BlockSpec& block : model_.blocks()) {
       weights_.push_back(at::zeros({block.numel}));
       model::initialize(block, 1, weights_.back());
@@ -71,13 +73,13 @@ class Bench {
       measure(overlap == policy::Overlap::kNone ? "offload, no overlap" : "offload, exact overlap", [&] {
         return std::make_unique<policy::Offload>(
             model_, open(), weights_,
-            policy::OffloadSettings{.optimizer = kAdamW, .overlap = overlap, .host_workers = workers()});
+            policy::OffloadSettings{.optimizer = kAdamW, .overlap = overlap, .host_workers = workers_});
       });
     }
     policy::ZenFlowSettings settings{.optimizer = kAdamW};
     settings.topk_ratio = 0.1;
     settings.schedule = {.update_interval = 4, .warmup_steps = 1, .select_interval = 16, .overlaps = true};
-    settings.host_workers = workers();
+    settings.host_workers = workers_;
     measure("zenflow, k 0.1, S 4",
             [&] { return std::make_unique<policy::ZenFlow>(model_, open(), weights_, settings); });
     return {{"device", device_},
@@ -91,7 +93,6 @@ class Bench {
     if (device_ == "cuda") return device::cuda::make_device({});
     return device::make_emulated_device({});
   }
-  int32_t workers() const { return static_cast<int32_t>(std::max<size_t>(1, open()->cores().host.size())); }
 
   void measure(const std::string& name, const std::function<std::unique_ptr<policy::Policy>()>& make) {
     const std::unique_ptr<policy::Policy> policy = make();
@@ -119,6 +120,7 @@ class Bench {
   const model::Model model_;
   std::vector<model::Batch> batches_;
   std::vector<at::Tensor> weights_;
+  int32_t workers_ = 1;  // one a host core
   Json rows_ = Json::array();
 };
 

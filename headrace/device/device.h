@@ -63,8 +63,8 @@ class Device {
   // Of the GPU, as libtorch counts them; negative where libtorch computes on the CPU.
   virtual int gpu_index() const { return -1; }
   // Device memory from and to any host memory, beside the lanes' copies: for saving, restoring and what else is no task.
-  // Ordered after what compute has queued so far; returns when the bytes have arrived. One thread at a time waits for
-  // the other. Throws DeviceError.
+  // Ordered after what compute has queued so far; returns when the bytes have arrived. Threads take turns. Throws
+  // DeviceError.
   virtual void read(std::byte* to, const std::byte* from, int64_t bytes);
   virtual void write(std::byte* to, const std::byte* from, int64_t bytes);
 

@@ -6,6 +6,7 @@
 
 #include "headrace/base/errors.h"
 #include "headrace/kernel/softmax_loss.h"
+#include "headrace/tensor/aten_types.h"
 #include "headrace/tensor/fused_linear.h"
 #include "headrace/tensor/spans.h"
 #include "headrace/tensor/torch.h"
@@ -64,7 +65,7 @@ int64_t chunk_rows(int64_t rows, int64_t row_bytes, int64_t logits_bytes) {
 at::Tensor differentiate_anywhere(at::Tensor& logits_RV, const at::Tensor& targets_R, const float* scale) {
   const at::Tensor is_trained_R = targets_R.ne(kMaskedLabel);
   const at::Tensor target_R1 = targets_R.clamp_min(0).unsqueeze(1);
-  const at::Tensor logits = logits_RV.element_size() < 4 ? logits_RV.to(at::kFloat) : logits_RV;
+  const at::Tensor logits = tensor::aten::wide(logits_RV);
   const at::Tensor lse_R1 = at::logsumexp(logits, {1}, /*keepdim=*/true);
   const at::Tensor losses_R = (lse_R1 - logits.gather(1, target_R1)).squeeze(1).mul(is_trained_R);
   if (scale == nullptr) return losses_R;

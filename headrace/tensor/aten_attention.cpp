@@ -116,9 +116,8 @@ void rotary_(at::Tensor& qkv_NE, const at::Tensor& cos_NR, const at::Tensor& sin
 
 Attention attention(const at::Tensor& qkv_NE, std::span<const int64_t> starts, const AttentionShape& shape) {
   const int64_t rows = qkv_NE.size(0);
-  const auto wide_type = qkv_NE.element_size() < 4 ? at::kFloat : qkv_NE.scalar_type();
   Attention result{at::empty({rows, shape.num_heads * shape.head_dim}, qkv_NE.options()),
-                   at::empty({shape.num_heads, rows}, qkv_NE.options().dtype(wide_type))};
+                   at::empty({shape.num_heads, rows}, qkv_NE.options().dtype(wide_type(qkv_NE)))};
   for_all_heads(starts, shape, [&](const Heads& heads) { attend(heads, qkv_NE, result); });
   return result;
 }

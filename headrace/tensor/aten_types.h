@@ -5,7 +5,9 @@
 
 namespace headrace::tensor::aten {
 
-// fp32 for 16-bit tensors, else their own type. No copy where that is the same.
-inline at::Tensor wide(const at::Tensor& x) { return x.element_size() < 4 ? x.to(at::kFloat) : x; }
+// fp32 for 16-bit tensors, else their own type.
+inline at::ScalarType wide_type(const at::Tensor& x) { return x.element_size() < 4 ? at::kFloat : x.scalar_type(); }
+// No copy where that is the same.
+inline at::Tensor wide(const at::Tensor& x) { return x.to(wide_type(x)); }
 
 }  // namespace headrace::tensor::aten
